@@ -15,11 +15,11 @@ use crate::api::volume::{
 };
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
+use crate::cluster::objects::api;
 use crate::cluster::read::devices::devices;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::templates::{add_templates, templates};
 use crate::cluster::read::{missing_pods, pod_groups};
-use crate::cluster::watch::watched::api;
 use crate::fit::{Cluster, MOST_PODS};
 use crate::model::{Group, GroupKey, IgnoredResources};
 use crate::plan::Snapshot;
@@ -145,15 +145,15 @@ pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<
     let why = |error: kube::Error| connection.failure(&error).to_string();
     let mut capacity = Capacity::ignoring(ignored.or(serving.ignored_resources));
     // Unparsable nodes and pods are ignored, as in the loop.
-    nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(&node.object));
-    pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(&pod.object));
+    nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(node));
+    pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(pod));
     if capacity.has_claims() {
         Box::pin(see_volumes(client, &mut capacity)).await;
     }
     let classes = api::<RuntimeClass>(client, RUNTIME_CLASS, None).list(&all).await;
     capacity.change_runtime_classes(|known| {
         match classes {
-            Ok(classes) => classes.items.iter().for_each(|class| _ = known.apply(&class.object)),
+            Ok(classes) => classes.items.iter().for_each(|class| _ = known.apply(class)),
             Err(_) => known.sight = VolumeSight::Refused("runtimeclasses may not be read".into()),
         }
         true
@@ -182,11 +182,11 @@ async fn see_volumes(client: &Client, capacity: &mut Capacity) {
     );
     let Ok((claims, volumes, classes, drivers, space)) = read else { return };
     capacity.change_volumes(|known| {
-        claims.items.iter().for_each(|claim| _ = known.apply_claim(&claim.object));
-        volumes.items.iter().for_each(|volume| _ = known.apply_volume(&volume.object));
-        classes.items.iter().for_each(|class| _ = known.apply_class(&class.object));
-        drivers.items.iter().for_each(|driver| _ = known.apply_driver(&driver.object));
-        space.items.iter().for_each(|space| _ = known.apply_space(&space.object));
+        claims.items.iter().for_each(|claim| _ = known.apply_claim(claim));
+        volumes.items.iter().for_each(|volume| _ = known.apply_volume(volume));
+        classes.items.iter().for_each(|class| _ = known.apply_class(class));
+        drivers.items.iter().for_each(|driver| _ = known.apply_driver(driver));
+        space.items.iter().for_each(|space| _ = known.apply_space(space));
         known.sight = VolumeSight::Known;
         true
     });
@@ -225,7 +225,7 @@ pub fn named(index: &Index, namespace: &str, name: &str) -> Result<Picture, Fail
 pub async fn pod(connection: &Connection, name: &str) -> Result<Pod, Failure> {
     let pods = api::<Pod>(&connection.client, POD, Some(&connection.namespace));
     match pods.get_opt(name).await {
-        Ok(Some(pod)) => Ok(pod.object),
+        Ok(Some(pod)) => Ok(pod),
         Ok(None) => Err(Failure::Other(format!("pod {name:?} is not in namespace {:?}", connection.namespace))),
         Err(error) => Err(connection.failure(&error)),
     }

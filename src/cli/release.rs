@@ -13,7 +13,7 @@ use super::live;
 use super::options::{Output, Subject};
 use super::terminal::{report, says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal;
 use crate::cluster::write::writer::Writer;
@@ -147,8 +147,8 @@ async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Ve
                 Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
                 Err(error) => return Err(connection.failure(&error)),
             };
-            let sets = sets.items.iter().filter_map(|set| set.object.rolled());
-            sets.chain(groups.iter().filter_map(|set| set.object.rolled())).collect()
+            let sets = sets.items.iter().filter_map(WorkloadObject::rolled);
+            sets.chain(groups.iter().filter_map(WorkloadObject::rolled)).collect()
         }
     };
     // A manual thaw applies at any revision.

@@ -1,10 +1,11 @@
 //! The room of nodes and the pods that take it, shared by the loop and its watches. It is filled only while a reader wants
 //! it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 
+use crate::cluster::locked::locked;
 use crate::model::IgnoredResources;
 use crate::plan::Sight;
 use crate::plan::placement::Capacity;
@@ -60,7 +61,7 @@ impl SharedCapacity {
 
     /// Passes the current sight of the capacity to `look`, which may take room in it.
     pub fn look<R>(&self, look: impl FnOnce(Sight<'_>) -> R) -> R {
-        let known = &mut *self.lock();
+        let known = &mut *locked(&self.known);
         let result = look(match &known.refused {
             Some(why) => Sight::Refused(why),
             None if known.is_listed() => Sight::Known(&mut known.capacity),
@@ -73,28 +74,28 @@ impl SharedCapacity {
 
     /// Returns [`Capacity::freed`].
     pub fn freed(&self) -> u64 {
-        self.lock().capacity.freed()
+        locked(&self.known).capacity.freed()
     }
 
     /// Reports whether nodes and pods are listed.
     pub fn is_listed(&self) -> bool {
-        self.lock().is_listed()
+        locked(&self.known).is_listed()
     }
 
     /// Returns the resources that need not be on a node.
     pub fn ignored(&self) -> IgnoredResources {
-        self.lock().capacity.room().ignored
+        locked(&self.known).capacity.room().ignored
     }
 
     /// Returns the number of entries of each map.
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
-        self.lock().capacity.sizes().collect()
+        locked(&self.known).capacity.sizes().collect()
     }
 
     /// Changes the capacity and wakes the loop.
     pub fn write(&self, change: impl FnOnce(&mut Known)) {
         let (answers, claims, devices) = {
-            let mut known = self.lock();
+            let mut known = locked(&self.known);
             change(&mut known);
             (
                 known.refused.is_some() || known.is_listed(),
@@ -142,10 +143,5 @@ impl SharedCapacity {
 
     pub fn wishes(&self) -> watch::Receiver<Wish> {
         self.wish.subscribe()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        // A panic elsewhere leaves the state whole: each method completes its change.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ pub fn short(error: &kube::Error) -> String {
 }
 
 /// Returns `None` for an answer with one of these status codes.
-pub fn unless<T>(codes: &[u16], answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+pub fn unless<T>(codes: &[u16], answer: kube::Result<T>) -> kube::Result<Option<T>> {
     match answer {
         Err(kube::Error::Api(status)) if codes.contains(&status.code) => Ok(None),
         answer => answer.map(Some),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta, PostParams};
@@ -11,7 +12,7 @@ use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::failure::unless;
@@ -190,7 +191,7 @@ impl Election {
         Attempt::Unknown
     }
 
-    async fn take_or_renew(&mut self, sent: Instant) -> Result<Attempt, kube::Error> {
+    async fn take_or_renew(&mut self, sent: Instant) -> kube::Result<Attempt> {
         let written = if let Some(lease) = self.api.get_opt(&self.options.name).await? {
             if !self.history.goes_on(&lease.metadata) {
                 return Ok(Attempt::Restored);
@@ -297,15 +298,9 @@ async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sen
             }
             changed
         });
-        let time_is_up = async {
-            match end {
-                Some(end) => tokio::time::sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             changed = until.changed() => if changed.is_err() { return },
-            () = time_is_up => {}
+            Some(()) = OptionFuture::from(end.map(sleep_until)) => {}
         }
     }
 }

@@ -1,52 +1,27 @@
 //! Metrics of the loop.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, EncodeLabelValue, EncodeMetric,
+};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use crate::model::GroupKey;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Outcome {
-    pub outcome: &'static str,
-}
-
-/// A deletion of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Deletion {
-    /// One of [`DELETED_FOR`].
-    pub why: &'static str,
-    pub outcome: &'static str,
-}
+/// Metrics by labels whose names and values are words of ours.
+pub type By<M, const LABELS: usize = 1> = Family<[(&'static str, &'static str); LABELS], M>;
 
 /// The causes for which running pods are deleted: a batch that is made anew, a segment that is updated, a rollout that goes back.
 pub const DELETED_FOR: [&str; 3] = ["recovery", "update", "rollback"];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Reason {
-    /// A `HoldReason`.
-    pub reason: &'static str,
-}
-
-/// State of a batch, a recovery, a request for nodes or a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct State {
-    /// A `BatchState`, the phase of a recovery or a request, or the state of a segment.
-    pub state: &'static str,
-}
-
-/// A map kept in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Of {
-    /// Kind of its entries.
-    pub of: &'static str,
-}
 
 /// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
 const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
@@ -65,27 +40,27 @@ type Share = Gauge<f64, AtomicU64>;
 
 #[derive(Clone, Debug)]
 pub struct LoopMetrics {
-    pub releases: Family<Outcome, Counter>,
-    pub status_writes: Family<Outcome, Counter>,
-    pub events: Family<Outcome, Counter>,
-    pub held: Family<Reason, Gauge>,
-    pub held_groups: Family<Reason, Gauge>,
+    pub releases: By<Counter>,
+    pub status_writes: By<Counter>,
+    pub events: By<Counter>,
+    pub held: By<Gauge>,
+    pub held_groups: By<Gauge>,
     pub uncoordinated: Gauge,
-    pub batches: Family<State, Gauge>,
+    pub batches: By<Gauge>,
     pub stalled: Gauge,
     pub rollouts_paused: Gauge,
     pub rollouts_rolled_back: Gauge,
     pub batch_release_seconds: Histogram,
     pub plan_seconds: Histogram,
     pub leader: Gauge,
-    pub partitions: Family<Outcome, Counter>,
-    pub scales: Family<Outcome, Counter>,
-    pub recovery_deletions: Family<Deletion, Counter>,
-    pub recoveries: Family<State, Gauge>,
+    pub partitions: By<Counter>,
+    pub scales: By<Counter>,
+    pub recovery_deletions: By<Counter, 2>,
+    pub recoveries: By<Gauge>,
     pub requests: RequestMetrics,
-    pub segments: Family<State, Gauge>,
+    pub segments: By<Gauge>,
     pub write_limit: Gauge,
-    pub entries: Family<Of, Gauge>,
+    pub entries: By<Gauge>,
     updated: Family<Rolling, Share>,
     skew: Family<Rolling, Share>,
 }
@@ -93,8 +68,8 @@ pub struct LoopMetrics {
 /// Metrics of requests for nodes.
 #[derive(Clone, Debug)]
 pub struct RequestMetrics {
-    pub made: Family<Outcome, Counter>,
-    pub now: Family<State, Gauge>,
+    pub made: By<Counter>,
+    pub now: By<Gauge>,
     pub seconds: Histogram,
 }
 
@@ -105,18 +80,17 @@ impl RequestMetrics {
                 registry,
                 "node_requests",
                 "Requests for nodes for batches that fit nowhere: made, given up, and those after which the batch was released",
-                Family::default(),
             ),
             now: shown(
                 registry,
                 "node_requests_now",
                 "Batches for which nodes are requested now, or were in vain, by state",
-                Family::default(),
             ),
-            seconds: shown(
+            seconds: shown_as(
                 registry,
                 "node_request_seconds",
                 "From a request for nodes to the release of its batch",
+                None,
                 Histogram::new(REQUEST_BUCKETS),
             ),
         }
@@ -126,94 +100,69 @@ impl RequestMetrics {
 impl LoopMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            releases: shown(registry, "releases", "Pods released, by outcome", Family::default()),
-            status_writes: shown(registry, "status_writes", "Status writes, by outcome", Family::default()),
-            events: shown(registry, "events", "Events, by outcome", Family::default()),
-            held: shown(registry, "held_pods", "Pods that are held now, by reason", Family::default()),
+            releases: shown(registry, "releases", "Pods released, by outcome"),
+            status_writes: shown(registry, "status_writes", "Status writes, by outcome"),
+            events: shown(registry, "events", "Events, by outcome"),
+            held: shown(registry, "held_pods", "Pods that are held now, by reason"),
             held_groups: shown(
                 registry,
                 "held_groups",
                 "Groups and PodGroups in which something is held now, by reason",
-                Family::default(),
             ),
             uncoordinated: shown(
                 registry,
                 "uncoordinated_pods",
                 "Pods that run although the group is not there for which they were held",
-                Gauge::default(),
             ),
-            batches: shown(registry, "batches", "Batches of all groups now, by state", Family::default()),
-            stalled: shown(
-                registry,
-                "stalled_groups",
-                "Groups in which nothing has moved for too long",
-                Gauge::default(),
-            ),
-            rollouts_paused: shown(
-                registry,
-                "rollouts_paused",
-                "Rollouts that are at a pause of their steps now",
-                Gauge::default(),
-            ),
+            batches: shown(registry, "batches", "Batches of all groups now, by state"),
+            stalled: shown(registry, "stalled_groups", "Groups in which nothing has moved for too long"),
+            rollouts_paused: shown(registry, "rollouts_paused", "Rollouts that are at a pause of their steps now"),
             rollouts_rolled_back: shown(
                 registry,
                 "rollouts_rolled_back",
                 "Rollouts that went back and whose templates were not edited since",
-                Gauge::default(),
             ),
-            batch_release_seconds: shown(
+            batch_release_seconds: shown_as(
                 registry,
                 "batch_release_seconds",
                 "From the event that lets a batch go to the end of the last release of its pods",
+                None,
                 Histogram::new(RELEASE_BUCKETS),
             ),
-            plan_seconds: shown(
+            plan_seconds: shown_as(
                 registry,
                 "plan_seconds",
                 "Time of one decision for one group",
+                None,
                 Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
             ),
-            partitions: shown(registry, "partitions", "Partitions set, by outcome", Family::default()),
-            scales: shown(registry, "scales", "Workloads scaled, by outcome", Family::default()),
+            partitions: shown(registry, "partitions", "Partitions set, by outcome"),
+            scales: shown(registry, "scales", "Workloads scaled, by outcome"),
             recovery_deletions: shown(
                 registry,
                 "recovery_deletions",
                 "Pods deleted so that they are made anew, by cause and outcome",
-                Family::default(),
             ),
             recoveries: shown(
                 registry,
                 "recoveries",
                 "Batches that are made anew, were within the window, or are not for now or for good, by state",
-                Family::default(),
             ),
             requests: RequestMetrics::register(registry),
             segments: shown(
                 registry,
                 "segments",
                 "Segments of groups whose workloads are scaled together: those that are wanted, released, there, taken away, deferred",
-                Family::default(),
             ),
-            updated: shown(
-                registry,
-                "rollout_updated_ratio",
-                "Updated share of a role in a rollout",
-                Family::default(),
-            ),
-            skew: shown(registry, "rollout_skew", "Difference of the updated shares of a group", Family::default()),
+            updated: shown(registry, "rollout_updated_ratio", "Updated share of a role in a rollout"),
+            skew: shown(registry, "rollout_skew", "Difference of the updated shares of a group"),
             write_limit: shown(
                 registry,
                 "write_limit",
                 "Writes of pods that may be in flight at a time: as many as the API server takes",
-                Gauge::default(),
             ),
-            entries: shown(
-                registry,
-                "loop_entries",
-                "Entries of what the loop keeps in memory, by what they are of",
-                Family::default(),
-            ),
-            leader: shown(registry, "leader", "1 on the replica that releases", Gauge::default()),
+            entries: shown(registry, "loop_entries", "Entries of what the loop keeps in memory, by what they are of"),
+            leader: shown(registry, "leader", "1 on the replica that releases"),
         };
         metrics.begin_counting();
         metrics
@@ -230,12 +179,12 @@ impl LoopMetrics {
             (&self.requests.made, &["requested", "given_up", "whole"]),
         ];
         for (family, outcomes) in outcomes {
-            outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));
+            outcomes.iter().for_each(|outcome| _ = family.get_or_create(&[("outcome", *outcome)]));
         }
         for why in DELETED_FOR {
-            ["deleted", "failed"]
-                .iter()
-                .for_each(|outcome| _ = self.recovery_deletions.get_or_create(&Deletion { why, outcome }));
+            for outcome in ["deleted", "failed"] {
+                _ = self.recovery_deletions.get_or_create(&[("why", why), ("outcome", outcome)]);
+            }
         }
     }
 
@@ -259,7 +208,57 @@ impl LoopMetrics {
     }
 }
 
-fn shown<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register(name, help, metric.clone());
+/// Registers a metric that begins with nothing.
+pub fn shown<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    shown_as(registry, name, help, None, M::default())
+}
+
+/// Registers a metric.
+pub fn shown_as<M: Metric + Clone>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    unit: Option<Unit>,
+    metric: M,
+) -> M {
+    match unit {
+        Some(unit) => registry.register_with_unit(name, help, unit, metric.clone()),
+        None => registry.register(name, help, metric.clone()),
+    }
     metric
+}
+
+/// A family of gauges that are read when they are asked for.
+pub struct Gauges<F> {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub label: &'static str,
+    /// Returns the values by the values of the label.
+    pub read: F,
+}
+
+impl<F> fmt::Debug for Gauges<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<F, L, V> Collector for Gauges<F>
+where
+    F: Fn() -> Vec<(L, V)> + Send + Sync + 'static,
+    L: EncodeLabelValue,
+    V: EncodeGaugeValue,
+{
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        for (word, value) in (self.read)() {
+            ConstGauge::new(value).encode(family.encode_family(&[(self.label, word)])?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts what has ended, by its outcome.
+pub fn count(family: &By<Counter>, outcome: &'static str) {
+    family.get_or_create(&[("outcome", outcome)]).inc();
 }

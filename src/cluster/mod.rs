@@ -11,6 +11,7 @@ pub mod failure;
 pub mod index;
 pub mod leader_flags;
 pub mod lease;
+pub mod locked;
 pub mod metrics;
 pub mod objects;
 pub mod read;

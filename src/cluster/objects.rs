@@ -1,7 +1,7 @@
 //! Objects by name. Each name is checked before it becomes part of a request path: kube does not check, and a name with `/`
 //! or `?` would change the request.
 
-use std::fmt::Debug;
+use std::marker::PhantomData;
 
 use http::Request;
 use k8s_openapi::api::autoscaling::v1::Scale;
@@ -17,22 +17,18 @@ use crate::api::ObjectKind;
 use crate::cluster::failure::unless;
 use crate::model::object_name::{label_fault, subdomain_fault};
 
-/// The objects of a kind, in one namespace or in all.
-#[derive(Clone)]
-pub struct Objects<K> {
-    api: Api<K>,
+/// The objects of a kind, in one namespace or in all, read as `T`.
+pub struct Objects<T> {
+    client: Client,
+    kind: ObjectKind,
     namespace: Option<String>,
+    read_as: PhantomData<fn() -> T>,
 }
 
-impl<K: Resource<Scope = DynamicResourceScope>> Objects<K> {
-    pub fn new(client: &Client, kind: &K::DynamicType, namespace: Option<&str>) -> Self {
-        let client = client.clone();
-        let api = match namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, kind),
-            None => Api::all_with(client, kind),
-        };
-        Self { api, namespace: namespace.map(str::to_owned) }
-    }
+/// Returns the objects of a kind, in one namespace or in all; `namespace` is ignored for cluster-scoped kinds.
+pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Objects<T> {
+    let namespace = namespace.filter(|_| kind.namespaced).map(str::to_owned);
+    Objects { client: client.clone(), kind, namespace, read_as: PhantomData }
 }
 
 /// Returns an error for a name with a fault.
@@ -45,79 +41,84 @@ fn check(namespace: Option<&str>, name: Option<&str>) -> Result<(), RequestError
     name.map_or(Ok(()), |name| refuse("name", name, subdomain_fault(name)))
 }
 
-impl<K> Objects<K> {
-    fn api(&self, name: Option<&str>) -> Result<&Api<K>, kube::Error> {
-        check(self.namespace.as_deref(), name).map_err(kube::Error::BuildRequest)?;
-        Ok(&self.api)
-    }
-
+impl<T: Resource<DynamicType = ObjectKind, Scope = DynamicResourceScope>> Objects<T> {
     /// Returns the API of all objects, for a watch.
-    pub fn all(self) -> Result<Api<K>, kube::Error> {
-        self.api(None)?;
-        Ok(self.api)
+    pub fn all(self) -> kube::Result<Api<T>> {
+        check(self.namespace.as_deref(), None).map_err(kube::Error::BuildRequest)?;
+        Ok(match self.namespace {
+            Some(namespace) => Api::namespaced_with(self.client, &namespace, &self.kind),
+            None => Api::all_with(self.client, &self.kind),
+        })
     }
 }
 
-impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
-    pub async fn get(&self, name: &str) -> Result<K, kube::Error> {
-        self.api(Some(name))?.get(name).await
+impl<T: Clone + DeserializeOwned> Objects<T> {
+    /// Sends a request about all objects or the one of this name. The word is its name in the spans of kube.
+    async fn ask<R: DeserializeOwned>(
+        &self,
+        word: &'static str,
+        name: Option<&str>,
+        ask: impl FnOnce(Requests) -> Result<Request<Vec<u8>>, RequestError>,
+    ) -> kube::Result<R> {
+        let mut request = asked(self.kind, self.namespace.as_deref(), name, ask)?;
+        request.extensions_mut().insert(word);
+        self.client.request(request).await
+    }
+
+    pub async fn get(&self, name: &str) -> kube::Result<T> {
+        self.ask("get", Some(name), |requests| requests.get(name, &GetParams::default())).await
     }
 
     /// Reads an object; `None` when it does not exist.
-    pub async fn get_opt(&self, name: &str) -> Result<Option<K>, kube::Error> {
-        self.api(Some(name))?.get_opt(name).await
+    pub async fn get_opt(&self, name: &str) -> kube::Result<Option<T>> {
+        unless(&[404], self.get(name).await)
     }
 
-    pub async fn get_metadata(&self, name: &str) -> Result<PartialObjectMeta<K>, kube::Error> {
-        self.api(Some(name))?.get_metadata(name).await
+    pub async fn get_metadata(&self, name: &str) -> kube::Result<PartialObjectMeta> {
+        self.ask("get_metadata", Some(name), |requests| requests.get_metadata(name, &GetParams::default())).await
     }
 
-    pub async fn list_metadata(&self, params: &ListParams) -> Result<ObjectList<PartialObjectMeta<K>>, kube::Error> {
-        self.api(None)?.list_metadata(params).await
+    pub async fn list_metadata(&self, params: &ListParams) -> kube::Result<ObjectList<PartialObjectMeta>> {
+        self.ask("list_metadata", None, |requests| requests.list_metadata(params)).await
     }
 
-    pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, kube::Error> {
-        self.api(None)?.list(params).await
+    pub async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<T>> {
+        self.ask("list", None, |requests| requests.list(params)).await
     }
 
     /// Finds an object by name in a list; `None` when it does not exist. Needs the right to list, not to get.
-    pub async fn find(&self, name: &str) -> Result<Option<K>, kube::Error> {
+    pub async fn find(&self, name: &str) -> kube::Result<Option<T>> {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         Ok(self.list(&named).await?.items.into_iter().next())
     }
 
     /// Creates an object. The API server checks its name.
-    pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, kube::Error>
-    where
-        K: Serialize,
-    {
-        self.api(None)?.create(params, object).await
+    pub async fn create(&self, params: &PostParams, object: &impl Serialize) -> kube::Result<T> {
+        let object = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        self.ask("create", None, |requests| requests.create(params, object)).await
     }
 
-    pub async fn patch(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> Result<K, kube::Error> {
-        self.api(Some(name))?.patch(name, params, patch).await
+    pub async fn patch(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> kube::Result<T> {
+        self.ask("patch", Some(name), |requests| requests.patch(name, params, patch)).await
     }
 
-    pub async fn patch_status(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> Result<K, kube::Error> {
-        self.api(Some(name))?.patch_status(name, params, patch).await
+    pub async fn patch_status(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> kube::Result<T> {
+        let ask = |requests: Requests| requests.patch_subresource("status", name, params, patch);
+        self.ask("patch_status", Some(name), ask).await
     }
 
-    pub async fn patch_scale(
-        &self,
-        name: &str,
-        params: &PatchParams,
-        patch: &Patch<Value>,
-    ) -> Result<Scale, kube::Error> {
-        self.api(Some(name))?.patch_scale(name, params, patch).await
+    pub async fn patch_scale(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> kube::Result<Scale> {
+        let ask = |requests: Requests| requests.patch_subresource("scale", name, params, patch);
+        self.ask("patch_scale", Some(name), ask).await
     }
 
-    pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<(), kube::Error> {
-        self.api(Some(name))?.delete(name, params).await.map(drop)
+    pub async fn delete(&self, name: &str, params: &DeleteParams) -> kube::Result<()> {
+        self.ask::<Value>("delete", Some(name), |requests| requests.delete(name, params)).await.map(drop)
     }
 }
 
 /// A request, or why it cannot be built.
-pub type Asked = Result<Request<Vec<u8>>, kube::Error>;
+pub type Asked = kube::Result<Request<Vec<u8>>>;
 
 /// Builds the request for one object, to be read as text.
 pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Asked {
@@ -125,12 +126,7 @@ pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Asked {
 }
 
 /// Reads an object as JSON; `None` when it or its kind does not exist.
-pub async fn read(
-    client: &Client,
-    kind: ObjectKind,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<Value>, kube::Error> {
+pub async fn read(client: &Client, kind: ObjectKind, namespace: &str, name: &str) -> kube::Result<Option<Value>> {
     unless(&[404], client.request(get(kind, Some(namespace), name)?).await)
 }
 

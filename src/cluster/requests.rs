@@ -1,35 +1,29 @@
 //! Requests to the API server by outcome. A missing right or throttling shows here first.
 
 use http::{Method, StatusCode};
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+
+use crate::cluster::metrics::shown;
 
 /// Code of requests without an answer.
 pub const NO_ANSWER: &str = "none";
 
 /// Counter of requests; clones count into the same numbers.
 #[derive(Clone, Debug, Default)]
-pub struct ApiRequests(Family<Answered, Counter>);
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
-    method: String,
-    code: String,
-}
+pub struct ApiRequests(Family<[(&'static str, String); 2], Counter>);
 
 impl ApiRequests {
     pub fn register(registry: &mut Registry) -> Self {
-        let requests = Self::default();
+        let help = "Requests to the API server by HTTP method and status; \"none\" if no answer came";
+        let requests = Self(shown(registry, "api_requests", help));
         // Initialized, so that an alert sees the first one.
         for method in [Method::GET, Method::POST, Method::PATCH] {
             for code in [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS] {
-                _ = requests.0.get_or_create(&Answered { method: method.to_string(), code: code.as_str().to_owned() });
+                _ = requests.of(method.as_str(), code.as_str());
             }
         }
-        let help = "Requests to the API server by HTTP method and status; \"none\" if no answer came";
-        registry.register("api_requests", help, requests.0.clone());
         requests
     }
 
@@ -37,9 +31,9 @@ impl ApiRequests {
         InFlight { requests: self.clone(), method: method.clone(), code: None }
     }
 
-    #[cfg(test)]
-    pub fn count(&self, method: &str, code: &str) -> u64 {
-        self.0.get_or_create(&Answered { method: method.to_owned(), code: code.to_owned() }).get()
+    /// Returns the counter of an HTTP method and a status.
+    pub fn of(&self, method: &str, code: &str) -> Counter {
+        self.0.get_or_create(&[("method", method.to_owned()), ("code", code.to_owned())]).clone()
     }
 }
 
@@ -58,7 +52,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let code = self.code.as_ref().map_or(NO_ANSWER, StatusCode::as_str).to_owned();
-        self.requests.0.get_or_create(&Answered { method: self.method.to_string(), code }).inc();
+        let code = self.code.as_ref().map_or(NO_ANSWER, StatusCode::as_str);
+        self.requests.of(self.method.as_str(), code).inc();
     }
 }

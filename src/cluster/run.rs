@@ -2,16 +2,17 @@
 //! write never delays the release of another pod.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{LoopMetrics, Of, Outcome, Reason, State};
+use crate::cluster::metrics::{By, LoopMetrics, count};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::elastic::SegmentCounts;
@@ -76,26 +77,16 @@ impl GateLoop {
         loop {
             let count = self.count_due();
             let next = self.reconciler.next().into_iter().chain(count).min().map(|at| self.started + at);
-            let timer = async {
-                match next {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let timer = OptionFuture::from(next.map(sleep_until));
             let capacity = self.capacity.clone();
-            let room = async {
-                match &capacity {
-                    Some(capacity) => capacity.changed().await,
-                    None => std::future::pending().await,
-                }
-            };
+            let room = OptionFuture::from(capacity.as_ref().map(SharedCapacity::changed));
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some((key, ended)) = self.results.recv() => self.ended(key, ended),
                 () = self.index.changed() => self.take_changes(),
-                () = room => self.take_room(),
+                Some(()) = room => self.take_room(),
                 Ok(()) = self.leader.changed() => self.leadership(),
-                () = timer => self.pass_due(),
+                Some(()) = timer => self.pass_due(),
             }
         }
     }
@@ -128,7 +119,7 @@ impl GateLoop {
             self.metrics.batch_release_seconds.observe(time.as_secs_f64());
         }
         for news in self.reconciler.take_requests() {
-            self.metrics.requests.made.get_or_create(&Outcome { outcome: news.as_str() }).inc();
+            count(&self.metrics.requests.made, news.as_str());
             if let RequestNews::Whole(time) = news {
                 self.metrics.requests.seconds.observe(time.as_secs_f64());
             }
@@ -215,50 +206,45 @@ impl GateLoop {
         metrics.show_rollouts(updated.filter(|(_, updated)| !updated.is_empty()));
         let decided = || self.reconciler.decided().map(|(_, decided)| decided);
         let sum = |of: fn(&Decided) -> u32| i64::from(decided().map(of).fold(0, u32::saturating_add));
-        let held = self.reconciler.held().map(|(reason, pods)| (reason, i64::from(pods)));
-        for (reason, pods) in sums(HoldReason::ALL, held) {
-            metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
-        }
-        for (reason, groups) in sums(HoldReason::ALL, decided().flat_map(Decided::reasons).map(|reason| (reason, 1))) {
-            metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
-        }
+        let held = self.reconciler.held().map(|(reason, pods)| (reason.as_str(), pods));
+        show(&metrics.held, "reason", HoldReason::WORDS, held);
+        let reasons = decided().flat_map(Decided::reasons).map(|reason| (reason.as_str(), 1));
+        show(&metrics.held_groups, "reason", HoldReason::WORDS, reasons);
         metrics.uncoordinated.set(sum(|decided| decided.uncoordinated));
         metrics.stalled.set(sum(|decided| decided.stalled.into()));
         metrics.rollouts_paused.set(sum(|decided| decided.rollouts_paused));
         metrics.rollouts_rolled_back.set(sum(|decided| decided.rollouts_rolled_back));
-        let batches =
-            decided().flat_map(|decided| &decided.batches).map(|(state, batches)| (*state, i64::from(*batches)));
-        for (state, batches) in sums(BatchState::ALL, batches) {
-            metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
-        }
-        let recoveries = decided().flat_map(|decided| &decided.recoveries).map(|phase| (*phase, 1));
-        for (phase, batches) in sums(Phase::ALL, recoveries) {
-            metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
-        }
-        let requests = decided().flat_map(|decided| &decided.requests).map(|phase| (*phase, 1));
-        for (phase, batches) in sums(entry::Phase::ALL, requests) {
-            metrics.requests.now.get_or_create(&State { state: phase.as_str() }).set(batches);
-        }
-        metrics.recoveries.get_or_create(&State { state: "Paused" }).set(sum(|decided| decided.paused));
+        let batches = decided().flat_map(|decided| &decided.batches).map(|(state, batches)| (state.as_str(), *batches));
+        show(&metrics.batches, "state", BatchState::WORDS, batches);
+        let recoveries = decided().flat_map(|decided| &decided.recoveries).map(|phase| (phase.as_str(), 1));
+        show(&metrics.recoveries, "state", Phase::WORDS, recoveries);
+        let requests = decided().flat_map(|decided| &decided.requests).map(|phase| (phase.as_str(), 1));
+        show(&metrics.requests.now, "state", entry::Phase::WORDS, requests);
+        metrics.recoveries.get_or_create(&[("state", "Paused")]).set(sum(|decided| decided.paused));
         let of_segments = decided().map(|decided| decided.segments).fold([0_i64; 5], |sums, counts| {
             let SegmentCounts { wanted, released, present, draining, deferred } = counts;
             let all = [wanted, released, present, draining, deferred];
             std::array::from_fn(|at| sums.get(at).copied().unwrap_or(0) + i64::from(all.get(at).copied().unwrap_or(0)))
         });
         for (state, segments) in ["wanted", "released", "present", "draining", "deferred"].iter().zip(of_segments) {
-            metrics.segments.get_or_create(&State { state }).set(segments);
+            metrics.segments.get_or_create(&[("state", *state)]).set(segments);
         }
         for (of, entries) in self.reconciler.sizes() {
-            self.metrics.entries.get_or_create(&Of { of }).set(i64::try_from(entries).unwrap_or(i64::MAX));
+            self.metrics.entries.get_or_create(&[("of", of)]).set(i64::try_from(entries).unwrap_or(i64::MAX));
         }
     }
 }
 
-/// Sums the counts by label; 0 for a label without counts, since a gauge keeps its last value.
-fn sums<L: Copy + Eq + Hash>(all: &[L], counted: impl Iterator<Item = (L, i64)>) -> HashMap<L, i64> {
-    let mut sums: HashMap<L, i64> = all.iter().map(|label| (*label, 0)).collect();
-    counted.for_each(|(label, number)| *sums.entry(label).or_default() += number);
-    sums
+/// Shows the sum of what was counted under each word, 0 for a word under which nothing was.
+fn show<L>(
+    family: &By<Gauge>,
+    label: &'static str,
+    words: &[(&'static str, L)],
+    counted: impl Iterator<Item = (&'static str, u32)>,
+) {
+    let mut sums: HashMap<_, i64> = words.iter().map(|(word, _)| (*word, 0)).collect();
+    counted.for_each(|(word, number)| *sums.entry(word).or_default() += i64::from(number));
+    sums.into_iter().for_each(|(word, sum)| _ = family.get_or_create(&[(label, word)]).set(sum));
 }
 
 /// Returns the current time as Kubernetes writes it.

@@ -1,22 +1,12 @@
 //! Metrics of how namespaces are served.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 
 use crate::cluster::index::SharedIndex;
+use crate::cluster::metrics::Gauges;
 use crate::model::{Mode, Out, Stance};
-
-#[derive(Clone, Debug)]
-pub struct Stances {
-    pub index: SharedIndex,
-    /// Mode of namespaces without a mode label.
-    pub mode: Mode,
-}
 
 /// Word for a namespace whose label names an unknown mode.
 const UNKNOWN: &str = "unknown-mode";
@@ -33,28 +23,22 @@ fn word(stance: Stance) -> &'static str {
     }
 }
 
-impl Collector for Stances {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "1 for the mode of --mode, in which namespaces are served that name none";
-        let mut family = encoder.encode_descriptor("mode", help, None, MetricType::Gauge)?;
-        for mode in Mode::ALL {
-            let is_it = i64::from(*mode == self.mode);
-            ConstGauge::new(is_it).encode(family.encode_family(&[("mode", mode.as_str())])?)?;
-        }
+/// Registers the mode of namespaces without a mode label, and how many namespaces are served how.
+pub fn show(registry: &mut Registry, index: SharedIndex, mode: Mode) {
+    let read = move || Mode::ALL.iter().map(|one| (one.as_str(), i64::from(*one == mode))).collect();
+    let help = "1 for the mode of --mode, in which namespaces are served that name none";
+    registry.register_collector(Box::new(Gauges { name: "mode", help, label: "mode", read }));
+    let read = move || {
         // Initialized, so that an alert sees the first one.
         let words = Mode::ALL.iter().map(|mode| mode.as_str()).chain([OPTED_OUT, NOT_SELECTED, OF_OTHER, UNKNOWN]);
         let mut counts: BTreeMap<_, i64> = words.map(|word| (word, 0)).collect();
-        for (_, stance) in self.index.read().stances() {
-            *counts.entry(word(stance)).or_default() += 1;
-            if stance.has_unknown_mode {
-                *counts.entry(UNKNOWN).or_default() += 1;
+        for (_, stance) in index.read().stances() {
+            for word in [word(stance)].into_iter().chain(stance.has_unknown_mode.then_some(UNKNOWN)) {
+                *counts.entry(word).or_default() += 1;
             }
         }
-        let help = "Namespaces by how they are served; unknown-mode counts those again whose label names no mode";
-        let mut family = encoder.encode_descriptor("namespaces", help, None, MetricType::Gauge)?;
-        for (word, namespaces) in counts {
-            ConstGauge::new(namespaces).encode(family.encode_family(&[("served", word)])?)?;
-        }
-        Ok(())
-    }
+        counts.into_iter().collect()
+    };
+    let help = "Namespaces by how they are served; unknown-mode counts those again whose label names no mode";
+    registry.register_collector(Box::new(Gauges { name: "namespaces", help, label: "served", read }));
 }

@@ -149,7 +149,7 @@ pub fn pass(
                 recoveries::is_braked((group, status), stored, (snapshot, &places), server, now)?;
                 crate::requests::is_bounded(status)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
-                lockstep::says(status, group, snapshot, stored)?;
+                lockstep::says((status, group), (snapshot, &places), stored)?;
                 crate::steps::passed(replica, status, stored, now)?;
                 rollbacks::says(replica, status, stored, snapshot, now)?;
             }

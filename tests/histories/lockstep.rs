@@ -8,6 +8,7 @@ use rolegate::model::rolling::FROZEN;
 
 use crate::history::Step;
 use crate::machines::MachineStep;
+use crate::places::{Place, Places};
 use crate::prelude::*;
 use crate::rollbacks;
 use crate::segments;
@@ -102,11 +103,57 @@ pub fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> 
     let declared = group.and_then(|group| group.role(role)).filter(|role| role.workload.reference.is_none());
     let most = declared.map_or(u32::MAX, |role| role.desired);
     let committed = group.and_then(|group| group.committed(role)).unwrap_or(0).min(most);
+    let has_lost_its_place = |ordinal: u32| {
+        let mut batches = group.into_iter().flat_map(|group| group.batches_of(role, ordinal));
+        batches.any(|batch| domain_of(&batch.group.status, batch.coordination.index, batch.index) == Some(""))
+    };
     for (ordinal, seen) in (0..).zip(&mut ordinals) {
         seen.new = ordinal >= served;
-        seen.out = seen.new || seen.held && ordinal >= committed;
+        seen.out = seen.new || seen.held && (ordinal >= committed || has_lost_its_place(ordinal));
     }
     ordinals
+}
+
+/// Returns the domain of a batch; an empty one is lost.
+fn domain_of(status: &GroupStatus, coordination: usize, batch: u32) -> Option<&str> {
+    let name = format!("c{coordination}");
+    let state = status.coordination_state.iter().find(|state| state.name == name)?;
+    state.domains.get(&batch.to_string()).map(String::as_str)
+}
+
+/// R24: checks that a batch loses its place only while nothing of it runs, and no rollout has stopped it for a new version.
+fn loses_places(
+    (status, group): (&GroupStatus, &Group),
+    (snapshot, places): (&Snapshot, &Places),
+    stored: &Stored,
+) -> Result<(), Broken> {
+    for (index, one) in stored.wish.coordinations().into_iter().enumerate() {
+        for pod in snapshot.pods.iter() {
+            let Place { role, ordinal, .. } = places[&*pod.pod.name];
+            let desired = group.role(ROLES[role]).map_or(0, |role| role.desired);
+            if one.sizes[role] == 0 || ordinal >= desired {
+                continue;
+            }
+            let batch = ordinal / one.sizes[role];
+            let (before, after) = (domain_of(&stored.status, index, batch), domain_of(status, index, batch));
+            if after != Some("") || before == after {
+                continue;
+            }
+            hold!(before.is_some(), "R24: batch {batch} has lost its place, and never had one");
+            hold!(pod.held, "R24: batch {batch} has lost its place, and {} runs", pod.pod.name);
+            let is_new = |open: &RolledWorkload| {
+                let is_its = open.claim.role == ROLES[role] && open.is_open() && !open.unclaimed;
+                is_its && (!open.observed || open.update_revision.as_deref() == pod.revision.as_deref())
+            };
+            let open = snapshot.workloads.iter().find(|open| role < ROLLED && is_new(open));
+            hold!(
+                open.is_none(),
+                "R24: batch {batch} has lost its place, and {} may be made new: {open:?}",
+                pod.pod.name
+            );
+        }
+    }
+    Ok(())
 }
 
 pub fn count(ordinals: &[Ordinal], test: impl Fn(u32, Ordinal) -> bool) -> u32 {
@@ -309,7 +356,12 @@ pub fn keeps_cohort(before: &Pod, after: &Pod) -> Result<(), Broken> {
 
 /// R10: checks that no pod of an old revision is left when the status reports a ready group or a complete rollout,
 /// except those to keep.
-pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &Stored) -> Result<(), Broken> {
+pub fn says(
+    (status, group): (&GroupStatus, &Group),
+    (snapshot, places): (&Snapshot, &Places),
+    stored: &Stored,
+) -> Result<(), Broken> {
+    loses_places((status, group), (snapshot, places), stored)?;
     if stored.rolling.is_none() {
         return Ok(());
     }
@@ -447,22 +499,74 @@ fn a_segment_without_room_does_not_keep_those_below_it_old() {
         for step in full.chain(begun).chain(edited).chain(goes_on) {
             world.step(&step).unwrap();
         }
-        let server = &world.server;
-        let is_done = |pod: &Pod| crate::server::is_held(pod) || crate::nature::is_ready(pod);
-        let is_new = |pod: &Pod| (0..2).any(|role| revision_of(pod) == Some(server.sets[role].update_revision()));
-        let old = server.pods_that(|pod| !(is_new(pod) && is_done(pod)));
-        let status = &server.group.as_ref().unwrap().status;
-        assert_eq!(
-            old,
-            Vec::<String>::new(),
-            "{progression:?} {refers}: {:?} {:?}",
-            status.conditions,
-            status.coordination_state
-        );
-        let held = server.pods_that(crate::server::is_held);
+        let held = updated_but_held(&world, &format!("{progression:?} {refers}"));
         assert_eq!(held, ["decode-2", "prefill-4", "prefill-5"], "{progression:?}");
-        let released = [0, 1].map(|role| server.group.as_ref().unwrap().committed(role));
+        let released = [0, 1].map(|role| world.server.group.as_ref().unwrap().committed(role));
         assert_eq!(released, [Some(4), Some(2)], "{progression:?} {refers}");
+        settle(&mut world).unwrap();
+    }
+}
+
+/// Checks that all pods are updated, and are ready or held. Returns those that are held.
+fn updated_but_held(world: &World, what: &str) -> Vec<String> {
+    let server = &world.server;
+    let is_done = |pod: &Pod| crate::server::is_held(pod) || crate::nature::is_ready(pod);
+    let is_new = |pod: &Pod| (0..2).any(|role| revision_of(pod) == Some(server.sets[role].update_revision()));
+    let old = server.pods_that(|pod| !(is_new(pod) && is_done(pod)));
+    let GroupStatus { conditions, coordination_state, .. } = &server.group.as_ref().unwrap().status;
+    assert_eq!(old, Vec::<String>::new(), "{what}: {conditions:?} {coordination_state:?}");
+    server.pods_that(crate::server::is_held)
+}
+
+/// All three segments ran, each on its own node, and one of the nodes is lost: the others are updated in step all the same.
+#[test]
+fn a_segment_that_lost_its_room_does_not_keep_the_others_old() {
+    let rest = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
+    let ways = [Progression::OrderedReady, Progression::Ordered, Progression::Parallel];
+    for (progression, lost) in ways.into_iter().flat_map(|one| (0..3).map(move |lost| (one, lost))) {
+        let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
+        let rolling = Some(Rolling { skew: 25, unavailable: 1, ..Rolling::default() });
+        let setup =
+            Setup { wish: Wish::All(vec![whole]), rolling, racks: true, operator: true, ..Setup::plain([6, 3, 0]) };
+        let mut world = World::new(&setup, None);
+        let mut steps: Vec<_> = (1..6).map(|n| Step::Machine(n, MachineStep::Room(0))).collect();
+        steps.extend(rest.clone());
+        for node in 1..3 {
+            steps.push(Step::Machine(node, MachineStep::Room(3)));
+            steps.extend(rest.clone());
+        }
+        steps.push(Step::Machine(lost, MachineStep::Go));
+        steps.extend(rest.clone());
+        steps.extend((0..2).map(|role| Step::Set(role, SetStep::Image(3))));
+        steps.extend(rest.clone().into_iter().chain([Step::Flow(300)]));
+        steps.iter().for_each(|step| world.step(step).unwrap());
+        let held = updated_but_held(&world, &format!("{progression:?} {lost}"));
+        let of_segment = [(1, lost), (0, 2 * lost), (0, 2 * lost + 1)].map(|(role, n)| format!("{}-{n}", ROLES[role]));
+        assert_eq!(held, of_segment, "{progression:?}");
+        settle(&mut world).unwrap();
+    }
+}
+
+/// The new pods need more than there is, which the rollout finds out with the first segment that it replaces: those below stay.
+#[test]
+fn a_rollout_whose_pods_have_no_room_does_not_take_down_what_runs() {
+    for (progression, by_segment) in [Progression::OrderedReady, Progression::Ordered, Progression::Parallel]
+        .into_iter()
+        .flat_map(|one| [(one, false), (one, true)])
+    {
+        let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
+        let rolling = Some(Rolling { skew: 25, unavailable: 1, by_segment, ..Rolling::default() });
+        let setup =
+            Setup { wish: Wish::All(vec![whole]), rolling, racks: true, operator: true, ..Setup::plain([6, 3, 0]) };
+        let mut world = World::new(&setup, None);
+        let begun = [Step::Flow(120), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
+        let edited = (0..2).map(|role| Step::Set(role, SetStep::Image(3)));
+        let full = (0..6).map(|n| Step::Machine(n, MachineStep::Room(0)));
+        let goes_on = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(300)];
+        begun.into_iter().chain(edited).chain(full).chain(goes_on).for_each(|step| world.step(&step).unwrap());
+        let mut held = world.server.pods_that(crate::server::is_held);
+        held.retain(|pod| !["decode-2", "prefill-4", "prefill-5"].contains(&&**pod));
+        assert_eq!(held, Vec::<String>::new(), "{progression:?} {by_segment}");
         settle(&mut world).unwrap();
     }
 }

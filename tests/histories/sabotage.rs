@@ -151,6 +151,8 @@ sabotages! {
     SendsElsewhere,
     /// Commits another rack than the decided one.
     CommitsElsewhere,
+    /// Commits that batches have lost their racks while they run there.
+    LosesPlaces,
     /// Releases a pod to a node that refuses it.
     SendsToRefusing = 203,
     /// Deletes pods for a new placement without checking that they have no node.
@@ -323,9 +325,10 @@ impl Sabotage {
                 };
                 hasty.extend(snapshot.scaled.iter().filter_map(scale));
             }
-            Self::CommitsElsewhere => {
+            Self::CommitsElsewhere | Self::LosesPlaces => {
+                let rack = if self == Self::LosesPlaces { "" } else { "rack-0" };
                 let domains = status.coordination_state.iter_mut().flat_map(|state| state.domains.values_mut());
-                domains.for_each(|domain| "rack-0".clone_into(domain));
+                domains.for_each(|domain| rack.clone_into(domain));
             }
             Self::SaysComplete => {
                 let told = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());

@@ -64,7 +64,7 @@ impl<'a> Part<'a> {
     fn is_down(&self, segment: u32) -> bool {
         self.any(segment, |ordinal, seen| {
             let leaves = ordinal >= self.workload.partition && !seen.updated && seen.ready;
-            leaves || seen.is_down() || seen.held && !seen.new && ordinal < self.committed
+            leaves || seen.is_down() || seen.held && !seen.out && ordinal < self.committed
         })
     }
 

@@ -51,9 +51,9 @@ fn chosen<'a>(shape: &mut u64, from: &[&'a str]) -> &'a str {
 
 const SELECTORS: [&str; 4] = [
     "device.driver == 'gpu.example.com'",
-    "device.attributes['gpu.example.com'].?model.orValue('') == 'h100'",
+    "has(device.attributes['gpu.example.com'].model) && device.attributes['gpu.example.com'].model == 'h100'",
     "device.capacity['gpu.example.com'].memory.compareTo(quantity('60Gi')) >= 0",
-    "device.attributes['gpu.example.com'].exists(name, name == 'model')",
+    "'gpu.example.com' in device.attributes",
 ];
 
 fn object_of(sort: ObjectSort, number: u32, mut shape: u64) -> DeviceObject {

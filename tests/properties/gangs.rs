@@ -81,7 +81,7 @@ impl Whole for Tree {
             },
             "spec": { "minSubGroup": shape.replicas, "subGroups": ([1, 2].map(replica).concat()) },
         });
-        let read = <GangTree as LookedUp>::of(POD_GROUP, &serde_json::from_value(object).unwrap());
+        let read = <GangTree as LookedUp>::OF(POD_GROUP, &serde_json::from_value(object).unwrap());
         let change = Change::Applied((("ns".into(), key.name), Some(world.version), Some(read)));
         world.index.looked_up_change(0, POD_GROUP, change);
     }

@@ -11,7 +11,7 @@ use super::reads::Reader;
 use crate::api::autoscaler::{AUTOSCALER, Autoscaler};
 use crate::api::service::{SERVICE, Service};
 use crate::api::{Object, ObjectKind};
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 use crate::model::Group;
 use crate::rules::{Need, Options, World, judge_group, needs_of_group};
 
@@ -45,7 +45,7 @@ impl Reader<'_> {
             return Ok(Vec::new());
         }
         let mut world = World::of_manifests(Options::default());
-        found.map_err(|error| self.why(&error))?.items.into_iter().for_each(|found| take(&mut world, found.object));
+        found.map_err(|error| self.why(&error))?.items.into_iter().for_each(|found| take(&mut world, found));
         // The list is complete: an object that is not in it is missing.
         let needs: Vec<_> = groups.iter().flat_map(|group| needs_of_group(group)).collect();
         for need in needs.into_iter().filter(|need| matches!(need, Need::Service(_))) {

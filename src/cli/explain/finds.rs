@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::{Pod, PodCliqueSet};
 use crate::cli::connection::Connection;
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 use crate::model::{CliquePod, CliqueSet, identify_clique_pod};
 use crate::mutate::{Outdated, born};
 
@@ -36,7 +36,7 @@ impl OfSet {
         for kind in [POD_CLIQUE_SET, POD_GANG_SET] {
             let sets = api::<PodCliqueSet>(&connection.client, kind, Some(&connection.namespace));
             match sets.get(&place.set).await {
-                Ok(set) => return Some(Self::Known(place, CliqueSet::from_set(kind, &set.object))),
+                Ok(set) => return Some(Self::Known(place, CliqueSet::from_set(kind, &set))),
                 // The set is not there, or its kind is not served.
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 Err(error) => {

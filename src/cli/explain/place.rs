@@ -61,7 +61,7 @@ impl Place {
         let (name, batch) = (self.coordination.as_ref()?, self.batch?);
         let group = picture.group()?;
         let state = group.status.coordination(name)?;
-        state.domains.get(&batch.to_string())?;
+        state.domains().find(|(index, _)| *index == batch)?;
         let index = group.coordinations.iter().find(|known| known.display_name() == *name)?.index;
         picture.snapshot.domain_keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.as_str())
     }

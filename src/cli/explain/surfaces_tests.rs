@@ -18,6 +18,7 @@ use crate::model::rolling::FROZEN;
 use crate::model::{AwaitedKind, Claims, Fact, Group, GroupKey, HoldReason, WorkloadObject as _, identify, names};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::rollout::{RolloutPlan, Rollouts};
+use crate::plan::status::conditions::PROGRESSING;
 use crate::plan::{AwaitedObjects, Held, PodFacts, SeenKind, Snapshot, Uptime};
 use crate::report::{self, Drawing, Line, Picture};
 
@@ -218,6 +219,35 @@ fn an_object_that_is_waited_for_is_named_with_the_advice_that_helps() {
             let misleads = cases.iter().any(|(.., other)| other != helps && text.contains(other));
             assert!(text.contains(why) && text.contains(helps) && !misleads, "{why}:\n{text}");
             assert!(!text.contains("nothing is held back"), "{text}");
+        }
+    }
+}
+
+/// The status has room for one reason and names the other one in its condition: only the loop knows that nothing deletes old pods. The
+/// overview has one reason for each group.
+#[test]
+fn a_rollout_behind_held_replicas_is_told_with_its_command_beside_a_reason_that_goes_first() {
+    let object = json!({ "apiVersion": "batch/v1", "kind": "Job", "name": "warm", "condition": "Complete" });
+    let segments = json!({ "segmentSize": { "prefill": 1 }, "readyWhen": { "object": object } });
+    let strategy = json!({ "rollingUpdate": {}, "segmentPlacement": segments });
+    let picture = coordinated(&strategy, Some(&under_way(None)), ["1", ""], &AwaitedObjects::Unknown);
+    let command = "`kubectl delete pod prefill-0 -n ns` replaces the next pod";
+    let told = |message: &str| {
+        let claims = picture.snapshot.claims.clone().unwrap();
+        let mut group = Group::clone(&claims.group);
+        let progressing = group.status.conditions.iter_mut().find(|condition| condition.r#type == PROGRESSING).unwrap();
+        progressing.message = message.to_owned();
+        let claims = Some(Claims { group: Arc::new(group), ..claims });
+        Picture::of(&picture.key, Snapshot { claims, ..picture.snapshot.clone() })
+    };
+    let behind = "prefill cannot be rolled: its workload waits for held replicas on top";
+    let surfaces = of_group(&told(&format!("decode waits; {behind}; {command}; or more")));
+    for (surface, text) in surfaces.into_iter().filter(|(surface, _)| *surface != "page, overview") {
+        assert!(text.contains("RolloutBehindHeldBatch") && text.contains(command), "{surface}:\n{text}");
+    }
+    for other in ["", "decode waits", &format!("my-{behind}; or more")] {
+        for (surface, text) in of_group(&told(other)) {
+            assert!(!text.contains("RolloutBehindHeldBatch"), "{surface}:\n{text}");
         }
     }
 }

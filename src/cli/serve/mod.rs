@@ -20,7 +20,6 @@ pub use args::{LogFormat, ServeArgs};
 use crate::cli::connection::Failure;
 use crate::cli::terminal::in_words;
 use crate::cluster::capacity::SharedCapacity;
-use crate::cluster::entries::Entries;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::leader_flags;
 use crate::cluster::lease::{Election, LeaseOptions};
@@ -29,7 +28,6 @@ use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::shortages::Shortages;
 use crate::cluster::requests::ApiRequests;
 use crate::cluster::run::GateLoop;
-use crate::cluster::stances::Stances;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
 use crate::cluster::watch::client::client;
@@ -38,6 +36,7 @@ use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
 use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
+use crate::cluster::{entries, stances};
 use crate::model::Others;
 use crate::model::{Mode, Serving};
 use crate::mutate::PodSettings;
@@ -140,7 +139,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let (serving, rules) = (args.serving(), args.modes.rules()?);
     let index = prepared_index(&args, &serving, rules);
     tell_mode(&args, &serving, rules);
-    registry.register_collector(Box::new(Stances { index: index.clone(), mode: serving.mode }));
+    stances::show(&mut registry, index.clone(), serving.mode);
     let sources = sources(&args, &serving, &client, &index);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
@@ -162,7 +161,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), ages, capacity));
     }
-    registry.register_collector(Box::new(Entries { lookup: lookup.clone(), capacity: capacity.clone() }));
+    entries::show(&mut registry, lookup.clone(), capacity.clone());
     let source = Source {
         client: client.clone(),
         index: lookup.index().clone(),

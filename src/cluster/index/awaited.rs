@@ -90,33 +90,22 @@ impl Index {
         let name = |object: &ConditionedObject| super::name_of(object.meta());
         let is_request = request_kinds().any(|known| known == kind);
         let seen = if is_request { SeenObject::with_messages } else { SeenObject::of };
-        let served = of_kind.served;
+        let is_there = matches!(change, Change::Applied(_));
         let changed = match change {
             Change::Listed(all) => {
                 (of_kind.served, of_kind.objects) = (Some(true), HashMap::new());
-                for object in &all {
-                    of_kind.put(&name(object), Some(seen(object)));
-                }
+                all.iter().for_each(|object| _ = of_kind.put(&name(object), Some(seen(object))));
                 None
             }
+            // It is told again and again.
+            Change::NotServed if of_kind.served == Some(false) => return,
             Change::NotServed => {
                 (of_kind.served, of_kind.objects) = (Some(false), HashMap::new());
-                // It is told again and again.
-                if served == Some(false) {
-                    return;
-                }
                 None
             }
-            Change::Applied(object) => {
+            Change::Applied(object) | Change::Deleted(object) => {
                 let name = name(&object);
-                if !of_kind.put(&name, Some(seen(&object))) {
-                    return;
-                }
-                Some(name)
-            }
-            Change::Deleted(object) => {
-                let name = name(&object);
-                if !of_kind.put(&name, None) {
+                if !of_kind.put(&name, is_there.then(|| seen(&object))) {
                     return;
                 }
                 Some(name)

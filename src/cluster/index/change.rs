@@ -1,5 +1,14 @@
 //! The input of the index.
 
+use serde::de::DeserializeOwned;
+
+use crate::api::Object;
+
+/// What is read of the API server.
+pub trait Readable: Object + DeserializeOwned + Clone + Send + 'static {}
+
+impl<T: Object + DeserializeOwned + Clone + Send + 'static> Readable for T {}
+
 /// An event of a watch.
 #[derive(Debug)]
 pub enum Change<T> {

@@ -1,9 +1,6 @@
 //! Objects looked up by name beside groups, from watches or single reads.
 
-use std::fmt::Debug;
 use std::sync::Arc;
-
-use serde::de::DeserializeOwned;
 
 use super::carriers::Because;
 use super::named::{Named, Report};
@@ -12,22 +9,25 @@ use super::{Index, Name, SourceId};
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
-use crate::api::{ClusterTopology, Object, ObjectKind, PodCliqueSet, PodGroup};
-use crate::cluster::index::Change;
+use crate::api::{ClusterTopology, ObjectKind, PodCliqueSet, PodGroup};
+use crate::cluster::index::{Change, Readable};
 use crate::model::{CliqueSet, Dialect, GangTree, GroupKey, Layers};
+
+/// How an object of a kind is read.
+type Reading<T> = fn(ObjectKind, &<T as LookedUp>::Object) -> T;
 
 type Place<T> = (fn(&Index) -> &Named<T>, fn(&mut Index) -> &mut Named<T>);
 
 /// The part of an object that counts once it is found by name.
 pub trait LookedUp: Sized + 'static {
     /// The object of the API server.
-    type Object: Object + Clone + Debug + DeserializeOwned + Send + 'static;
+    type Object: Readable;
     /// The kinds that have such objects; the first that has one counts.
     const KINDS: &'static [ObjectKind];
     /// The place in the index, to read and to write.
     const PLACE: Place<Self>;
 
-    fn of(kind: ObjectKind, object: &Self::Object) -> Self;
+    const OF: Reading<Self>;
 
     /// Marks as changed what depends on an object, or with `None` on any.
     fn touch(_: &mut Index, _: Option<&Name>) {}
@@ -38,9 +38,7 @@ impl LookedUp for Layers {
     const KINDS: &'static [ObjectKind] = CLUSTER_TOPOLOGIES;
     const PLACE: Place<Self> = (|index| &index.topologies, |index| &mut index.topologies);
 
-    fn of(kind: ObjectKind, topology: &ClusterTopology) -> Self {
-        Self::parse(kind, topology)
-    }
+    const OF: Reading<Self> = Self::parse;
 
     fn touch(index: &mut Index, name: Option<&Name>) {
         index.touch_trees(None);
@@ -53,9 +51,7 @@ impl LookedUp for CliqueSet {
     const KINDS: &'static [ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
     const PLACE: Place<Self> = (|index| &index.clique_sets, |index| &mut index.clique_sets);
 
-    fn of(kind: ObjectKind, set: &PodCliqueSet) -> Self {
-        Self::from_set(kind, set)
-    }
+    const OF: Reading<Self> = Self::from_set;
 }
 
 impl LookedUp for GangTree {
@@ -64,9 +60,7 @@ impl LookedUp for GangTree {
     const PLACE: Place<Self> = (|index| &index.pod_groups, |index| &mut index.pod_groups);
 
     /// Reads the meaning of the counts where the fields of the object tell it.
-    fn of(_: ObjectKind, group: &PodGroup) -> Self {
-        Self::from_pod_group(group, Dialect::of_object(&group.spec))
-    }
+    const OF: Reading<Self> = |_, group| Self::from_pod_group(group, Dialect::of_object(&group.spec));
 
     fn touch(index: &mut Index, name: Option<&Name>) {
         index.touch_trees(name.map(|(namespace, name)| GroupKey::new(namespace, name)).as_ref());
@@ -78,9 +72,7 @@ impl LookedUp for KaiLevels {
     const KINDS: &'static [ObjectKind] = &[TOPOLOGY];
     const PLACE: Place<Self> = (|index| &index.kai_topologies, |index| &mut index.kai_topologies);
 
-    fn of(_: ObjectKind, topology: &Topology) -> Self {
-        Self::of(topology)
-    }
+    const OF: Reading<Self> = |_, topology| Self::of(topology);
 
     fn touch(index: &mut Index, _: Option<&Name>) {
         index.touch_trees(None);

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use carriers::Because;
 pub use carriers::CarrierObject;
-pub use change::Change;
+pub use change::{Change, Readable};
 pub use looked_up::LookedUp;
 pub use named::Report;
 pub use shared::SharedIndex;

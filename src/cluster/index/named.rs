@@ -1,6 +1,6 @@
 //! Objects that the webhook looks up by name.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::store::{Store, Stored};
@@ -13,72 +13,60 @@ pub type Report<T> = (Name, Option<u64>, Option<T>);
 
 /// Objects by namespace and name, which may be of several kinds. The namespace is empty for cluster-scoped kinds.
 #[derive(Debug)]
-pub struct Named<T>(
-    /// By the rank of the kind: of two objects with one name, that of the lowest rank counts.
-    BTreeMap<usize, OfKind<T>>,
-);
-
-#[derive(Debug)]
-struct OfKind<T> {
-    all: Store<Name, Arc<T>>,
-    gone: Tombstones<Name>,
+pub struct Named<T> {
+    /// By the rank of the kind, and name: of two objects with one name, that of the lowest rank counts.
+    all: Store<(usize, Name), Arc<T>>,
+    gone: Tombstones<(usize, Name)>,
+    /// Number of ranks so far.
+    ranks: usize,
 }
 
 impl<T> Default for Named<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T> Default for OfKind<T> {
-    fn default() -> Self {
-        Self { all: Store::default(), gone: Tombstones::default() }
+        Self { all: Store::default(), gone: Tombstones::default(), ranks: 0 }
     }
 }
 
 impl<T> Named<T> {
     pub(super) fn len(&self) -> usize {
-        self.0.values().map(|kind| kind.all.len()).sum()
+        self.all.len()
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
-        let name = (namespace.into(), name.into());
-        self.0.values().find_map(|kind| kind.all.get(&name)).map(|known| known.object.clone())
+        let name: Name = (namespace.into(), name.into());
+        let known = (0..self.ranks).find_map(|rank| self.all.get(&(rank, name.clone())))?;
+        Some(known.object.clone())
     }
 
     /// Stores an object that was read outside a watch at this version, unless a watch has reported it, or its deletion since.
     pub(super) fn read(&mut self, rank: usize, name: Name, version: Option<u64>, object: T) {
-        let kind = self.0.entry(rank).or_default();
-        if !kind.gone.holds(&name, "", version) && kind.all.get(&name).is_none() {
-            kind.insert(name, None, object);
+        self.ranks = self.ranks.max(rank + 1);
+        let key = (rank, name);
+        if !self.gone.holds(&key, "", version) && self.all.get(&key).is_none() {
+            self.all.insert(key, Stored { object: Arc::new(object), source: None, group: None });
         }
     }
 
     /// Applies an event of a watch of one kind. `None` is an unreadable object, which keeps its known state.
     pub(super) fn take(&mut self, rank: usize, source: SourceId, change: Change<Report<T>>) {
-        let kind = self.0.entry(rank).or_default();
+        self.ranks = self.ranks.max(rank + 1);
+        let apply = |all: &mut Store<_, _>, (name, _, object): Report<T>| {
+            let stored = |object| Stored { object: Arc::new(object), source: Some(source), group: None };
+            object.into_iter().for_each(|object| _ = all.insert((rank, name.clone()), stored(object)));
+        };
         match change {
             Change::Listed(objects) => {
                 let listed: HashSet<_> = objects.iter().map(|(name, ..)| name.clone()).collect();
-                kind.all.keep_only(source, |name| listed.contains(name));
-                objects.into_iter().for_each(|object| kind.apply(source, object));
+                self.all.keep_only(source, |(of, name)| *of != rank || listed.contains(name));
+                objects.into_iter().for_each(|object| apply(&mut self.all, object));
             }
-            Change::Applied(object) => kind.apply(source, object),
+            Change::Applied(object) => apply(&mut self.all, object),
             Change::Deleted((name, version, _)) => {
-                kind.all.remove(&name);
-                kind.gone.add(name, None, version);
+                let key = (rank, name);
+                self.all.remove(&key);
+                self.gone.add(key, None, version);
             }
-            Change::NotServed => _ = kind.all.forget_all(source),
+            Change::NotServed => _ = self.all.forget_all(source),
         }
-    }
-}
-
-impl<T> OfKind<T> {
-    fn apply(&mut self, source: SourceId, (name, _, object): Report<T>) {
-        object.into_iter().for_each(|object| self.insert(name.clone(), Some(source), object));
-    }
-
-    fn insert(&mut self, name: Name, source: Option<SourceId>, object: T) {
-        self.all.insert(name, Stored { object: Arc::new(object), source, group: None });
     }
 }

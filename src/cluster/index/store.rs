@@ -1,6 +1,5 @@
 //! Objects of one kind as they were last seen, by key, and the objects of each group.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
@@ -32,10 +31,7 @@ impl<K: Clone + Eq + Hash + Ord, V> Store<K, V> {
         self.all.len()
     }
 
-    pub(super) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Stored<V>>
-    where
-        K: Borrow<Q>,
-    {
+    pub(super) fn get(&self, key: &K) -> Option<&Stored<V>> {
         self.all.get(key)
     }
 
@@ -73,10 +69,7 @@ impl<K: Clone + Eq + Hash + Ord, V> Store<K, V> {
         before
     }
 
-    pub(super) fn remove<Q: Eq + Hash + Ord + ?Sized>(&mut self, key: &Q) -> Option<Stored<V>>
-    where
-        K: Borrow<Q>,
-    {
+    pub(super) fn remove(&mut self, key: &K) -> Option<Stored<V>> {
         let gone = self.all.remove(key)?;
         self.detach(key, gone.group.as_ref());
         Some(gone)
@@ -99,10 +92,7 @@ impl<K: Clone + Eq + Hash + Ord, V> Store<K, V> {
         gone
     }
 
-    fn detach<Q: Ord + ?Sized>(&mut self, key: &Q, group: Option<&GroupKey>)
-    where
-        K: Borrow<Q>,
-    {
+    fn detach(&mut self, key: &K, group: Option<&GroupKey>) {
         if let Some((group, keys)) = group.and_then(|group| Some((group, self.by_group.get_mut(group)?))) {
             keys.remove(key);
             if keys.is_empty() {

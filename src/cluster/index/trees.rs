@@ -56,12 +56,12 @@ impl TreePods {
     /// Applies a pod as a write returned it. An unknown pod is gone by now.
     pub(super) fn written(&mut self, pod: &Pod) -> Option<GroupKey> {
         let uid = pod.metadata.uid.as_deref()?;
-        self.apply(self.0.get(uid)?.source?, pod)
+        self.apply(self.0.get(&uid.into())?.source?, pod)
     }
 
     /// Removes a pod; returns its PodGroup.
     pub(super) fn remove(&mut self, uid: &str) -> Option<GroupKey> {
-        self.0.remove(uid)?.group
+        self.0.remove(&uid.into())?.group
     }
 
     /// Removes the pods that a watch has not listed; returns their PodGroups.

@@ -76,10 +76,11 @@ impl Workloads {
         let key = seen.workload.key.clone();
         let stored = self.0.get(&key);
         let before = stored.map(|stored| &stored.object);
-        let versions = (before.and_then(Version::of), Version::of(&seen));
+        let versions = before.and_then(version_of).zip(version_of(&seen));
         // A workload read outside a watch may be older than the known one, unless its version proves otherwise.
-        let unsure = source.is_none() && before.is_some() && !matches!(versions, (Some(_), Some(_)));
-        if unsure || is_older(versions.0, versions.1) {
+        let unsure = source.is_none() && before.is_some() && versions.is_none();
+        // The version seen by a watch may be behind the one that a write returned.
+        if unsure || versions.is_some_and(|(known, seen)| known.0 == seen.0 && seen.1 < known.1) {
             return Changed::default();
         }
         let rollouts = self.rollouts_concerned(before, &seen);
@@ -209,25 +210,11 @@ impl OrdinalStarts for Workloads {
     }
 }
 
-/// The version of a claimed workload.
-#[derive(Clone, Copy)]
-struct Version<'a> {
-    uid: &'a str,
-    number: Option<u64>,
-}
-
-impl<'a> Version<'a> {
-    fn of(seen: &'a SeenWorkload) -> Option<Self> {
-        let of_rolled = || seen.rolled.as_ref().map(|rolled| (&*rolled.uid, &rolled.resource_version));
-        let (uid, text) =
-            seen.scaled.as_ref().map(|scaled| (&*scaled.uid, &scaled.resource_version)).or_else(of_rolled)?;
-        Some(Self { uid, number: version(Some(text)) })
-    }
-}
-
-/// Reports whether the version seen by a watch is behind the one that a write returned.
-fn is_older(known: Option<Version<'_>>, seen: Option<Version<'_>>) -> bool {
-    known.zip(seen).is_some_and(|(known, seen)| known.uid == seen.uid && seen.number < known.number)
+/// Returns the uid and version of a claimed workload.
+fn version_of(seen: &SeenWorkload) -> Option<(&str, Option<u64>)> {
+    let of_rolled = || seen.rolled.as_ref().map(|rolled| (&*rolled.uid, &rolled.resource_version));
+    let of_scaled = seen.scaled.as_ref().map(|scaled| (&*scaled.uid, &scaled.resource_version));
+    of_scaled.or_else(of_rolled).map(|(uid, text)| (uid, version(Some(text))))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use kube::Client;
 use kube::api::ListParams;
-use serde::de::DeserializeOwned;
 
-use crate::api::{Object, ObjectKind};
+use crate::api::ObjectKind;
+use crate::cluster::index::Readable;
+use crate::cluster::objects::api;
 use crate::cluster::watch::devices::served_kinds;
-use crate::cluster::watch::watched::api;
 use crate::plan::devices::DeviceObject;
 
 /// Returns all devices, classes, claims, templates and taint rules; `None` if the API server has no such kinds.
@@ -26,16 +26,13 @@ pub async fn devices(client: &Client) -> Result<Option<Vec<DeviceObject>>, Strin
 }
 
 /// Lists a kind; no objects if it is not served.
-async fn list<T>(
+async fn list<T: Readable>(
     client: &Client,
     kind: Option<ObjectKind>,
     object: fn(T) -> DeviceObject,
-) -> Result<Vec<DeviceObject>, String>
-where
-    T: Object + DeserializeOwned + Clone + std::fmt::Debug + Send + 'static,
-{
+) -> Result<Vec<DeviceObject>, String> {
     let Some(kind) = kind else { return Ok(Vec::new()) };
     let all = api::<T>(client, kind, None).list(&ListParams::default()).await;
     let all = all.map_err(|error| format!("{} cannot be read: {error}", kind.plural))?;
-    Ok(all.items.into_iter().map(|one| object(one.object)).collect())
+    Ok(all.items.into_iter().map(object).collect())
 }

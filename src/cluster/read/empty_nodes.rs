@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::api::Node;
 use crate::api::node::NODE;
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 use crate::model::IgnoredResources;
 use crate::plan::devices::DeviceSight;
 use crate::plan::placement::Capacity;
@@ -53,7 +53,7 @@ async fn list(client: &Client, ignored: IgnoredResources) -> Option<Capacity> {
     }
     let mut capacity = Capacity::ignoring(ignored);
     for node in &found.items {
-        capacity.apply_node(&node.object).ok()?;
+        capacity.apply_node(node).ok()?;
     }
     let mut capacity = Capacity::of(capacity.room().without_cordons());
     // Devices are not read: whether a class gives a resource that no node has is not known.

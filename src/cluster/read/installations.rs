@@ -13,13 +13,13 @@ use crate::api::selector;
 use crate::api::webhook_configuration::{
     MUTATING_WEBHOOK_CONFIGURATION, MutatingWebhookConfiguration as Configuration,
 };
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 use crate::model::Installation;
 
 /// Returns the installations of rolegate in the cluster other than `own`.
-pub async fn others(client: &Client, own: &str) -> Result<Vec<Installation>, kube::Error> {
+pub async fn others(client: &Client, own: &str) -> kube::Result<Vec<Installation>> {
     let all = api::<Configuration>(client, MUTATING_WEBHOOK_CONFIGURATION, None).list(&ListParams::default()).await?;
-    let all = all.items.iter().filter_map(|one| Installation::of(&one.object));
+    let all = all.items.iter().filter_map(Installation::of);
     Ok(all.filter(|one| one.name != own).collect())
 }
 

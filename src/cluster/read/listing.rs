@@ -11,11 +11,12 @@ use crate::api::definition::Definition;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::api::{ConditionedObject, Object, ObjectKind};
+use crate::api::{ConditionedObject, ObjectKind};
 use crate::cluster::failure::{forbidden, unless};
-use crate::cluster::index::{Change, Index, SourceId};
+use crate::cluster::index::{Change, Index, Readable, SourceId};
+use crate::cluster::objects::api;
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
-use crate::cluster::watch::watched::{Text, Watched, api};
+use crate::cluster::watch::watched::Text;
 use crate::model::{AwaitedKind, Serving};
 use crate::rules::decode::decode;
 
@@ -41,13 +42,13 @@ impl ClusterListing {
         client: &Client,
         namespace: Option<&str>,
         kinds: Vec<ObjectKind>,
-    ) -> Result<(), kube::Error> {
+    ) -> kube::Result<()> {
         self.index.await_no_kinds();
         let asked = self.index.waited_for();
         for kind in kinds.into_iter().filter(|kind| asked.contains(&AwaitedKind::of(*kind))) {
             self.index.await_kind(kind, namespace);
             let change = match api::<ConditionedObject>(client, kind, namespace).list(&ListParams::default()).await {
-                Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
+                Ok(list) => Change::Listed(list.items),
                 Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
                 Err(error) if forbidden(&error).is_some() => {
                     self.forbidden.push(kind);
@@ -67,7 +68,7 @@ pub async fn list_cluster(
     client: &Client,
     namespace: Option<&str>,
     serving: impl Future<Output = Serving>,
-) -> Result<ClusterListing, kube::Error> {
+) -> kube::Result<ClusterListing> {
     let mut index = Index::default();
     index.definition_change(definitions(client).await?);
     let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
@@ -95,12 +96,12 @@ pub async fn list_cluster(
 
 /// Reads the definitions of RoleBasedGroup, which is read in several versions, and of PodGroup, which tells the meaning of
 /// its counts.
-async fn definitions(client: &Client) -> Result<Change<Definition>, kube::Error> {
+async fn definitions(client: &Client) -> kube::Result<Change<Definition>> {
     let all = api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None);
     let (groups, pod_groups) = (ROLE_BASED_GROUP.crd_name(), POD_GROUP.crd_name());
     let found = unless(&[403], tokio::try_join!(all.get_opt(&groups), all.get_opt(&pod_groups)))?;
     Ok(found.map_or(Change::NotServed, |(groups, pod_groups)| {
-        Change::Listed(groups.into_iter().chain(pod_groups).map(|found| found.object).collect())
+        Change::Listed(groups.into_iter().chain(pod_groups).collect())
     }))
 }
 
@@ -110,12 +111,12 @@ struct Lister {
     next: SourceId,
     /// Versions of kinds that are read in another version.
     unread: Vec<ObjectKind>,
-    reads: Vec<BoxFuture<'static, Result<Read, kube::Error>>>,
+    reads: Vec<BoxFuture<'static, kube::Result<Read>>>,
 }
 
 /// Reads the objects of a list.
-fn read<T: DeserializeOwned>(items: &[Watched<Text>]) -> Result<Vec<T>, kube::Error> {
-    let objects = items.iter().map(|item| decode(item.object.json()));
+fn read<T: DeserializeOwned>(items: &[Text]) -> kube::Result<Vec<T>> {
+    let objects = items.iter().map(|item| decode(item.json()));
     objects.collect::<Result<_, _>>().map_err(|error| kube::Error::SerdeError(serde::de::Error::custom(error)))
 }
 
@@ -125,15 +126,13 @@ enum Read {
 }
 
 impl Reader for Lister {
-    fn add<T>(
+    fn add<T: Readable>(
         &mut self,
         kind: ObjectKind,
         scope: Option<&str>,
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
-    ) where
-        T: Object + DeserializeOwned + Send + 'static,
-    {
+    ) {
         let source = self.next;
         self.next += 1;
         let api = api::<Text>(&self.client, kind, scope);

@@ -8,9 +8,9 @@ use kube::Client;
 use crate::api::Pod;
 use crate::api::node::{NODE, Node};
 use crate::api::pod::POD;
-use crate::cluster::index::SharedIndex;
+use crate::cluster::objects::api;
+use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::missing_pods::{self, Seen};
-use crate::cluster::watch::watched::api;
 use crate::model::Group;
 use crate::plan::recovery::Loss;
 use crate::plan::{Judged, LastWords, Suspect, Verdict};
@@ -19,37 +19,31 @@ use crate::plan::{Judged, LastWords, Suspect, Verdict};
 type Makers<'a> = BTreeMap<&'a str, Option<Seen>>;
 
 /// Judges batches that look broken.
-pub async fn look(
-    client: &Client,
-    index: &SharedIndex,
-    group: &Group,
-    suspects: &[Suspect],
-) -> Result<Vec<Judged>, kube::Error> {
+pub async fn look(lookup: &Lookup, group: &Group, suspects: &[Suspect]) -> kube::Result<Vec<Judged>> {
     let roles: BTreeSet<_> = suspects.iter().flat_map(|suspect| &suspect.roles).map(String::as_str).collect();
-    let keys = missing_pods::makers(&index.read(), group, roles.iter().copied());
+    let keys = missing_pods::makers(&lookup.index().read(), group, roles.iter().copied());
     let mut makers = Makers::new();
     for (role, key) in roles.into_iter().zip(keys) {
         let maker = match key {
-            Some(key) => missing_pods::read(client, &key).await?,
+            Some(key) => missing_pods::read(&lookup.client, &key).await?,
             None => None,
         };
         makers.insert(role, maker);
     }
     let (mut judged, mut nodes) = (Vec::new(), BTreeMap::new());
     for suspect in suspects {
-        let verdict = judge(client, index, group, suspect, (&makers, &mut nodes)).await?;
+        let verdict = judge(lookup, group, suspect, (&makers, &mut nodes)).await?;
         judged.push(Judged { id: suspect.id, loss: suspect.loss.clone(), verdict });
     }
     Ok(judged)
 }
 
 async fn judge(
-    client: &Client,
-    index: &SharedIndex,
+    lookup: &Lookup,
     group: &Group,
     suspect: &Suspect,
     (makers, nodes): (&Makers<'_>, &mut BTreeMap<String, bool>),
-) -> Result<Verdict, kube::Error> {
+) -> kube::Result<Verdict> {
     let Loss { role, ordinal, unready } = &suspect.loss;
     // It is unknown what an unreadable maker does with its pods.
     let maker = |role: &String| makers.get(role.as_str()).and_then(Option::as_ref);
@@ -59,19 +53,19 @@ async fn judge(
         return Ok(Verdict::NotLost);
     }
     if unready.is_empty() {
-        let words = index.read().last_words(&group.key, role, *ordinal).unwrap_or_default();
-        let pods = index.read().snapshot(&group.key).pods;
+        let words = lookup.index().read().last_words(&group.key, role, *ordinal).unwrap_or_default();
+        let pods = lookup.index().read().snapshot(&group.key).pods;
         return Ok(if words.is_replaced_in(&pods, role) { Verdict::NotLost } else { Verdict::Lost(words) });
     }
-    let pods = api::<Pod>(client, POD, Some(&group.key.namespace));
+    let pods = api::<Pod>(&lookup.client, POD, Some(&group.key.namespace));
     for pod in unready {
-        let found = pods.find(&pod.name).await?.map(|found| found.object);
+        let found = pods.find(&pod.name).await?;
         match found.filter(|found| found.metadata.uid.as_deref() == Some(&*pod.uid)) {
             Some(found) if found.condition_is_true("Ready") => {}
             Some(found) => {
                 let node = found.spec.node_name.clone().unwrap_or_default();
                 if !found.metadata.is_deleting() && !nodes.contains_key(&node) {
-                    nodes.insert(node.clone(), answers(client, &node).await?);
+                    nodes.insert(node.clone(), answers(&lookup.client, &node).await?);
                 }
                 if !found.metadata.is_deleting() && nodes.get(&node) == Some(&false) {
                     return Ok(Verdict::Unknown { pod: pod.name.to_string(), node });
@@ -85,7 +79,7 @@ async fn judge(
 }
 
 /// Reports whether the pods of a node can be judged: false for a node that exists and is not ready.
-async fn answers(client: &Client, name: &str) -> Result<bool, kube::Error> {
+async fn answers(client: &Client, name: &str) -> kube::Result<bool> {
     let found = api::<Node>(client, NODE, None).find(name).await?;
-    Ok(found.is_none_or(|found| found.object.is_ready()))
+    Ok(found.is_none_or(|found| found.is_ready()))
 }

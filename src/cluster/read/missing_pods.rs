@@ -15,8 +15,7 @@ use crate::api::pod::POD;
 use crate::api::{Meta, ObjectKind, Pod};
 use crate::cluster::failure::forbidden;
 use crate::cluster::index::Index;
-use crate::cluster::objects;
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::{self, api};
 use crate::model::role::RoleWorkload;
 use crate::model::workload_kind::FailuresIn;
 use crate::model::workload_object::WithType;
@@ -60,7 +59,7 @@ pub async fn find(
     group: &Group,
     absent: &[MissingPods],
     makers: &[Option<WorkloadKey>],
-) -> Result<Vec<Diagnosis>, kube::Error> {
+) -> kube::Result<Vec<Diagnosis>> {
     let namespace = &group.key.namespace;
     let reads = absent.iter().zip(makers).map(|(absence, key)| read_maker(client, namespace, absence, key.as_ref()));
     let mut seen = Vec::new();
@@ -109,7 +108,7 @@ async fn read_maker(
     namespace: &str,
     absence: &MissingPods,
     key: Option<&WorkloadKey>,
-) -> Result<Option<Maker>, kube::Error> {
+) -> kube::Result<Option<Maker>> {
     let found = match key {
         None => Maker::Unknown,
         Some(key) => match read(client, key).await {
@@ -123,9 +122,9 @@ async fn read_maker(
 }
 
 /// Returns the controller of a pod if its kind is not read: a Job, a DaemonSet, a ReplicaSet.
-async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Option<OwnerReference>, kube::Error> {
+async fn controller(client: &Client, namespace: &str, pod: &str) -> kube::Result<Option<OwnerReference>> {
     let found = match api::<Pod>(client, POD, Some(namespace)).find(pod).await {
-        Ok(found) => found.map(|found| found.object),
+        Ok(found) => found,
         Err(error) => allowed(error, None)?,
     };
     let is_unread =
@@ -134,7 +133,7 @@ async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Optio
 }
 
 /// Reads a workload; `None` when it does not exist.
-pub(super) async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::Error> {
+pub(super) async fn read(client: &Client, key: &WorkloadKey) -> kube::Result<Option<Seen>> {
     key.kind.with_type(Get { client, key }).await
 }
 
@@ -144,11 +143,11 @@ struct Get<'a> {
 }
 
 impl<'a> WithType for Get<'a> {
-    type Output = BoxFuture<'a, Result<Option<Seen>, kube::Error>>;
+    type Output = BoxFuture<'a, kube::Result<Option<Seen>>>;
 
     fn of<T: WorkloadObject>(self) -> Self::Output {
         let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
-        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| Seen::of(&found.object))) }.boxed()
+        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| Seen::of(&found))) }.boxed()
     }
 }
 
@@ -164,15 +163,15 @@ impl Seen {
 }
 
 /// Returns `nothing` for a forbidden read.
-fn allowed<T>(error: kube::Error, nothing: T) -> Result<T, kube::Error> {
+fn allowed<T>(error: kube::Error, nothing: T) -> kube::Result<T> {
     if forbidden(&error).is_some() { Ok(nothing) } else { Err(error) }
 }
 
 /// Lists the Events of a namespace with this reason.
-async fn events(client: &Client, namespace: &str, reason: &str) -> Result<Vec<Event>, kube::Error> {
+async fn events(client: &Client, namespace: &str, reason: &str) -> kube::Result<Vec<Event>> {
     let params = ListParams::default().fields(&format!("reason={reason}")).limit(MOST_EVENTS);
     match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
-        Ok(list) => Ok(list.items.into_iter().map(|event| event.object).collect()),
+        Ok(list) => Ok(list.items),
         Err(error) => allowed(error, Vec::new()),
     }
 }

@@ -8,7 +8,7 @@ use kube::api::ObjectMeta;
 
 use crate::api::{ObjectKind, PodGroup};
 use crate::cluster::failure::unless;
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 use crate::model::Group;
 use crate::plan::MissingOwned;
 

@@ -9,8 +9,7 @@ use kube::api::ListParams;
 use crate::api::Pod;
 use crate::api::pod::POD;
 use crate::cluster::index::version;
-use crate::cluster::objects::Objects;
-use crate::cluster::watch::watched::{Watched, api};
+use crate::cluster::objects::api;
 use crate::model::{GroupKey, names};
 
 /// Pods that exist and are not being deleted.
@@ -22,8 +21,8 @@ pub struct RunningPods {
 }
 
 /// Lists the pods of a group under each label scheme.
-pub async fn list(client: &Client, group: &GroupKey) -> Result<RunningPods, kube::Error> {
-    let pods: Objects<Watched<Pod>> = api(client, POD, Some(&group.namespace));
+pub async fn list(client: &Client, group: &GroupKey) -> kube::Result<RunningPods> {
+    let pods = api::<Pod>(client, POD, Some(&group.namespace));
     let mut found = RunningPods { uids: HashSet::new(), at: None };
     for (label, _) in names::pod_schemes().filter(|_| names::is_label_value(&group.name)) {
         let list = pods.list_metadata(&ListParams::default().labels(&format!("{label}={}", group.name))).await?;

@@ -1,8 +1,6 @@
 //! Whether surplus replicas were made by a rollout: a live read of their workload after they were seen.
 
-use kube::Client;
-
-use crate::cluster::index::SharedIndex;
+use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::missing_pods;
 use crate::model::Group;
 use crate::plan::PodRef;
@@ -10,17 +8,12 @@ use crate::plan::decide::surplus::Surplus;
 
 /// Returns the pods that a rollout made, among the pods beyond the desired replicas. Surplus pods of an unknown maker may be
 /// growth, and stay held.
-pub async fn find(
-    client: &Client,
-    index: &SharedIndex,
-    group: &Group,
-    surplus: &[Surplus],
-) -> Result<Vec<PodRef>, kube::Error> {
-    let makers = missing_pods::makers(&index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
+pub async fn find(lookup: &Lookup, group: &Group, surplus: &[Surplus]) -> kube::Result<Vec<PodRef>> {
+    let makers = missing_pods::makers(&lookup.index().read(), group, surplus.iter().map(|surplus| &*surplus.role));
     let mut proven = Vec::new();
     for (surplus, key) in surplus.iter().zip(makers) {
         let Some(key) = key else { continue };
-        let workload = missing_pods::read(client, &key).await?.map(|seen| seen.workload);
+        let workload = missing_pods::read(&lookup.client, &key).await?.map(|seen| seen.workload);
         // The workload wanted no more replicas when the pods existed already: they cannot be growth.
         if workload.is_some_and(|workload| workload.surges() && workload.desired <= surplus.desired) {
             proven.extend(surplus.pods.iter().cloned());

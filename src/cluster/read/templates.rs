@@ -17,13 +17,13 @@ use crate::model::{Group, OrdinalStarts};
 const AT_ONCE: usize = 8;
 
 /// Returns the existing workloads of a group as JSON.
-pub async fn workloads(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+pub async fn workloads(client: &Client, group: &Group) -> kube::Result<Vec<(ObjectKind, Value)>> {
     let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
     read(client, group, keys.map(|key| (key.kind.object_kind(), key.name.clone())).collect()).await
 }
 
 /// Returns the workloads of a group, and the RoleBasedGroup that carries it.
-pub async fn templates(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+pub async fn templates(client: &Client, group: &Group) -> kube::Result<Vec<(ObjectKind, Value)>> {
     let mut templates = workloads(client, group).await?;
     if group.carrier.kind.kind == ROLE_BASED_GROUP.kind {
         templates.extend(read(client, group, vec![(group.carrier.kind, group.key.name.to_string())]).await?);
@@ -35,7 +35,7 @@ async fn read(
     client: &Client,
     group: &Group,
     wanted: Vec<(ObjectKind, String)>,
-) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+) -> kube::Result<Vec<(ObjectKind, Value)>> {
     let read = wanted.into_iter().map(async |(kind, name)| {
         let object = objects::read(client, kind, &group.key.namespace, &name).await?;
         Ok::<_, kube::Error>(object.map(|object| (kind, object)))

@@ -69,41 +69,34 @@ pub struct Registration {
 impl Registration {
     /// Returns the mutating configuration. Without a bundle somebody else fills it in.
     pub fn mutating(&self, ca_bundle: Option<&str>) -> MutatingWebhookConfiguration {
-        let webhook = |Part { name, labels, conditions, rows }| MutatingWebhook {
-            name,
-            admission_review_versions: vec!["v1".to_owned()],
-            client_config: self.client_config(Endpoint::Mutate, ca_bundle),
-            failure_policy: Some(failure_policy(self.mode).to_owned()),
-            match_conditions: (!conditions.is_empty()).then_some(conditions),
-            match_policy: Some("Equivalent".to_owned()),
-            namespace_selector: Some(self.namespace_selector()),
-            object_selector: selector(labels),
-            reinvocation_policy: Some("IfNeeded".to_owned()),
-            rules: Some(rows.into_iter().map(rule).collect()),
-            side_effects: "None".to_owned(),
-            timeout_seconds: Some(seconds()),
-        };
-        let webhooks = self.parts(Endpoint::Mutate).map(webhook);
-        MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
+        let webhooks = self.webhooks(Endpoint::Mutate, ca_bundle);
+        MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks) }
     }
 
     /// Returns the validating configuration. Without a bundle somebody else fills it in.
     pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
-        let webhook = |Part { name, labels, conditions, rows }| ValidatingWebhook {
+        let webhooks = serde_json::to_value(self.webhooks(Endpoint::Validate, ca_bundle));
+        let webhooks: Vec<ValidatingWebhook> = webhooks.and_then(serde_json::from_value).unwrap_or_default();
+        ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks) }
+    }
+
+    /// Returns the webhooks of an endpoint. Those that validate have the same fields, but are not called again.
+    fn webhooks(&self, endpoint: Endpoint, ca_bundle: Option<&str>) -> Vec<MutatingWebhook> {
+        let webhook = |Part { name, labels, conditions, rows }| MutatingWebhook {
             name,
             admission_review_versions: vec!["v1".to_owned()],
-            client_config: self.client_config(Endpoint::Validate, ca_bundle),
+            client_config: self.client_config(endpoint, ca_bundle),
             failure_policy: Some(failure_policy(self.mode).to_owned()),
             match_conditions: (!conditions.is_empty()).then_some(conditions),
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(self.namespace_selector()),
             object_selector: selector(labels),
+            reinvocation_policy: (endpoint == Endpoint::Mutate).then(|| "IfNeeded".to_owned()),
             rules: Some(rows.into_iter().map(rule).collect()),
             side_effects: "None".to_owned(),
             timeout_seconds: Some(seconds()),
         };
-        let webhooks = self.parts(Endpoint::Validate).map(webhook);
-        ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
+        self.parts(endpoint).map(webhook).collect()
     }
 
     fn parts(&self, endpoint: Endpoint) -> impl Iterator<Item = Part> {

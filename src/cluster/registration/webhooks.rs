@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
@@ -70,12 +71,6 @@ impl Webhooks {
                 }
             }
             let due = bundle.as_ref().zip(wanted.as_ref()).and_then(|(bundle, wanted)| state.due(bundle, wanted));
-            let time_is_up = async {
-                match due {
-                    Some(due) => sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = publication.bundle.changed() => if changed.is_err() { return },
@@ -85,7 +80,7 @@ impl Webhooks {
                     }
                     state.see(which, seen);
                 }
-                () = time_is_up => {
+                Some(()) = OptionFuture::from(due.map(sleep_until)) => {
                     let Some((bundle, wanted)) = bundle.zip(wanted) else { continue };
                     if state.repairs(&bundle, &wanted) {
                         self.repairs.inc();
@@ -136,11 +131,7 @@ impl Webhooks {
     }
 
     /// Writes both, and returns their new state.
-    async fn write(
-        &self,
-        [of_validating, of_mutating]: &[Value; 2],
-        bundle: &CaBundle,
-    ) -> Result<[Seen; 2], kube::Error> {
+    async fn write(&self, [of_validating, of_mutating]: &[Value; 2], bundle: &CaBundle) -> kube::Result<[Seen; 2]> {
         let (Registration { name, reach, .. }, [validating, mutating]) = (&self.registration, &self.apis);
         let write = async |api: &Api<DynamicObject>, wanted: &Value| {
             let written = match self.keep {

@@ -2,8 +2,7 @@
 //! once a minute. The watcher does not expose it, so all responses are observed here.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures::FutureExt;
@@ -13,15 +12,13 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::MapFrame;
 use hyper::body::{Body, Frame};
 use kube::client::Body as RequestBody;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
-use tower::{Layer, Service};
+use tower::Service;
 
 use crate::api::ObjectKind;
+use crate::cluster::locked::locked;
+use crate::cluster::metrics::Gauges;
 use crate::cluster::objects::root;
 use crate::cluster::requests::ApiRequests;
 use crate::cluster::watch::{is_watch, parameters};
@@ -40,12 +37,15 @@ struct Watch {
 impl CacheAges {
     pub fn register(registry: &mut Registry) -> Self {
         let ages = Self::default();
-        registry.register_collector(Box::new(ages.clone()));
+        let help = "Seconds since the API server last said anything on the watch of a kind: an event, a bookmark, or that it begins";
+        let shown = ages.clone();
+        let read = move || shown.seconds().into_iter().collect();
+        registry.register_collector(Box::new(Gauges { name: "cache_age_seconds", help, label: "kind", read }));
         ages
     }
 
     fn heard(&self, watch: &Watch) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         match all.get_mut(watch) {
             Some(at) => *at = Instant::now(),
             None => _ = all.insert(watch.clone(), Instant::now()),
@@ -58,13 +58,13 @@ impl CacheAges {
     }
 
     fn forget(&self, watch: &Watch) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(watch);
+        locked(&self.0).remove(watch);
     }
 
     /// Returns the seconds by kind, of the watch that was silent for longest.
     fn seconds(&self) -> BTreeMap<String, f64> {
         let mut oldest = BTreeMap::new();
-        for (watch, at) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (watch, at) in &*locked(&self.0) {
             let (age, known) = (at.elapsed().as_secs_f64(), oldest.entry(watch.kind()).or_insert(0.0_f64));
             *known = known.max(age);
         }
@@ -90,36 +90,12 @@ impl Watch {
     }
 }
 
-impl Collector for CacheAges {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Seconds since the API server last said anything on the watch of a kind: an event, a bookmark, or that it begins";
-        let mut family = encoder.encode_descriptor("cache_age_seconds", help, None, MetricType::Gauge)?;
-        for (kind, seconds) in self.seconds() {
-            ConstGauge::new(seconds).encode(family.encode_family(&[("kind", kind)])?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Layer that records cache ages and counts requests.
-pub struct Listening {
-    pub ages: CacheAges,
-    pub requests: ApiRequests,
-}
-
-impl<S> Layer<S> for Listening {
-    type Service = Listened<S>;
-
-    fn layer(&self, inner: S) -> Listened<S> {
-        Listened { inner, ages: self.ages.clone(), requests: self.requests.clone() }
-    }
-}
-
+/// Records cache ages and counts requests.
 #[derive(Clone, Debug)]
 pub struct Listened<S> {
-    inner: S,
-    ages: CacheAges,
-    requests: ApiRequests,
+    pub inner: S,
+    pub ages: CacheAges,
+    pub requests: ApiRequests,
 }
 
 /// Records the time of a frame, and returns the frame.
@@ -177,18 +153,18 @@ mod tests {
     #[tokio::test]
     async fn requests_are_counted_by_their_answers_and_those_without_one_as_well() {
         let requests = ApiRequests::register(&mut Registry::default());
-        let listening = Listening { ages: CacheAges::default(), requests: requests.clone() };
-        let answers = listening.layer(tower::service_fn(|request: Request<RequestBody>| async move {
+        let inner = tower::service_fn(|request: Request<RequestBody>| async move {
             match request.uri().path() {
                 "/silent" => std::future::pending().await,
                 "/broken" => Err(std::io::Error::other("closed")),
                 _ => Ok(Response::builder().status(429).body(RequestBody::empty()).unwrap()),
             }
-        }));
+        });
+        let answers = Listened { inner, ages: CacheAges::default(), requests: requests.clone() };
         let ask = |path: &str| answers.clone().oneshot(Request::patch(path).body(RequestBody::empty()).unwrap());
         assert!(ask("/").await.is_ok() && ask("/broken").await.is_err());
         assert!(tokio::time::timeout(std::time::Duration::from_millis(1), ask("/silent")).await.is_err());
-        let count = |code: &str| requests.count("PATCH", code);
+        let count = |code: &str| requests.of("PATCH", code).get();
         assert_eq!((count("429"), count(NO_ANSWER), count("403")), (1, 2, 0));
     }
 

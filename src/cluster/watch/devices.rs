@@ -2,13 +2,12 @@
 //! watches of nodes.
 
 use kube::Client;
-use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::api::device::{DEVICE_CLASS, DEVICE_TAINT_RULE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE};
 use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
-use crate::cluster::index::Change;
+use crate::cluster::index::{Change, Readable};
 use crate::cluster::watch::readable::{Refused, served, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::plan::devices::{DeviceSight, Devices, ObjectSort};
@@ -104,10 +103,7 @@ struct Following<'a> {
 
 impl Following<'_> {
     /// Watches one of the kinds. `apply` returns whether a pod may go elsewhere now.
-    async fn one<T>(&self, sort: ObjectSort, kind: Option<ObjectKind>, apply: fn(&mut Devices, &T) -> bool)
-    where
-        T: Object + DeserializeOwned + Send,
-    {
+    async fn one<T: Readable>(&self, sort: ObjectSort, kind: Option<ObjectKind>, apply: fn(&mut Devices, &T) -> bool) {
         let take = |devices: &mut Devices, change: &Change<T>| {
             let frees = match change {
                 Change::Listed(all) => {

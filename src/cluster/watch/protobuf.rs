@@ -16,7 +16,7 @@ use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame};
 use kube::client::Body as RequestBody;
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Service};
 
 use crate::api::protobuf::{Unread, object, write_event};
 use crate::cluster::watch::is_watch;
@@ -34,24 +34,17 @@ const LARGEST_STATUS: usize = 1 << 20;
 /// Capacity of the buffer kept between frames.
 const KEPT: usize = 64 << 10;
 
-/// Layer that requests protobuf where it can be read, and converts the answers to JSON. Clones fall back to JSON together.
+/// Whether protobuf was understood so far. Clones fall back to JSON together.
 #[derive(Clone, Debug, Default)]
 pub struct Protobuf {
     given_up: Arc<AtomicBool>,
 }
 
-impl<S> Layer<S> for Protobuf {
-    type Service = Asking<S>;
-
-    fn layer(&self, inner: S) -> Asking<S> {
-        Asking { inner, protobuf: self.clone() }
-    }
-}
-
+/// Requests protobuf where it can be read, and converts the answers to JSON.
 #[derive(Clone, Debug)]
 pub struct Asking<S> {
-    inner: S,
-    protobuf: Protobuf,
+    pub inner: S,
+    pub protobuf: Protobuf,
 }
 
 /// Reports whether all events of a request have a schema: watches of pods and nodes of the cluster, and of pods of a

@@ -50,7 +50,7 @@ async fn asked(
     });
     let request = Request::get(uri).body(RequestBody::empty()).unwrap();
     let read = async {
-        let answer = protobuf.layer(service).oneshot(request).await?;
+        let answer = Asking { inner: service, protobuf: protobuf.clone() }.oneshot(request).await?;
         let status = answer.status();
         assert_ne!(answer.headers()[CONTENT_TYPE], PROTOBUF);
         let body = answer.into_body().collect().await?.to_bytes();

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 
 use crate::api::{Node, ObjectKind};
 use crate::cluster::failure::forbidden;
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::api;
 
 /// Pause before the next check of a refused kind.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);

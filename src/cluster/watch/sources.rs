@@ -7,7 +7,6 @@ use std::sync::Arc;
 use kube::Client;
 use kube::api::ListParams;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -23,9 +22,10 @@ use crate::api::webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, Mutating
 use crate::api::{ConditionedObject, Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::failure::forbidden;
 use crate::cluster::index::{
-    CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
+    CarrierObject, Change, Index, KaiLevels, LookedUp, Readable, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
-use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::objects::api;
+use crate::cluster::watch::watched::Guarded;
 use crate::cluster::watch::{Asked, watch};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
@@ -163,26 +163,23 @@ fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
 /// Reads kinds into the index, by a watch or once.
 pub(in crate::cluster) trait Reader {
     /// Reads a kind, in one namespace or in all.
-    fn add<T>(
+    fn add<T: Readable>(
         &mut self,
         kind: ObjectKind,
         scope: Option<&str>,
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
-    ) where
-        T: Object + DeserializeOwned + Send + 'static;
+    );
 }
 
 impl Reader for Sources {
-    fn add<T>(
+    fn add<T: Readable>(
         &mut self,
         kind: ObjectKind,
         scope: Option<&str>,
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
-    ) where
-        T: Object + DeserializeOwned + Send + 'static,
-    {
+    ) {
         let source = self.next;
         self.next += 1;
         self.index.write(|index| index.expect(source));
@@ -293,7 +290,7 @@ fn pod_selectors() -> impl Iterator<Item = String> {
 
 /// Converts an object that is looked up by name; `None` for an unreadable one.
 pub(in crate::cluster) fn report<T: LookedUp>(kind: ObjectKind, object: &Guarded<T::Object>) -> Report<T> {
-    let (meta, read) = (object.meta(), readable(kind, object).map(|object| T::of(kind, object)));
+    let (meta, read) = (object.meta(), readable(kind, object).map(|object| T::OF(kind, object)));
     ((meta.namespace().into(), meta.display_name().into()), version(meta.resource_version.as_deref()), read)
 }
 

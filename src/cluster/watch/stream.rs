@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, pin_mut};
 use kube::Client;
 use kube::runtime::watcher::{self, Event, watcher};
-use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::{Object, ObjectKind};
-use crate::cluster::index::Change;
-use crate::cluster::watch::watched::{Text, Watched, api};
+use crate::api::ObjectKind;
+use crate::cluster::index::{Change, Readable};
+use crate::cluster::objects::api;
+use crate::cluster::watch::watched::Text;
 use crate::rules::DecodeError;
 use crate::rules::decode::decode;
 
@@ -46,7 +46,7 @@ impl Asked<'_> {
 /// Watches objects until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
 pub async fn watch<T>(client: &Client, asked: Asked<'_>, recheck: &Notify, mut report: impl FnMut(Change<T>) + Send)
 where
-    T: Object + DeserializeOwned + Send,
+    T: Readable,
 {
     let mut listed = Vec::new();
     let mut take = |step: Step<'_>| {
@@ -106,7 +106,7 @@ enum End {
 
 /// Reports the events of a watcher until it has to be left.
 async fn follow(
-    stream: impl Stream<Item = Result<Event<Watched<Text>>, watcher::Error>>,
+    stream: impl Stream<Item = Result<Event<Text>, watcher::Error>>,
     streams: bool,
     recheck: &Notify,
     take: Take<'_>,
@@ -117,16 +117,16 @@ async fn follow(
     while let Some(event) = stream.next().await {
         let taken = match &event {
             Ok(Event::Init) => take(Step::Began),
-            Ok(Event::InitApply(item)) => take(Step::Item(item.object.json())),
+            Ok(Event::InitApply(item)) => take(Step::Item(item.json())),
             Ok(Event::InitDone) => {
                 (pause, expired) = (FIRST_PAUSE, false);
                 take(Step::Listed)
             }
             Ok(Event::Apply(item)) => {
                 pause = FIRST_PAUSE;
-                take(Step::Applied(item.object.json()))
+                take(Step::Applied(item.json()))
             }
-            Ok(Event::Delete(item)) => take(Step::Deleted(item.object.json())),
+            Ok(Event::Delete(item)) => take(Step::Deleted(item.json())),
             Err(error) => {
                 if streams && is_refused(error) {
                     return End::NoStreamedLists;

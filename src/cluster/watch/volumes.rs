@@ -2,13 +2,11 @@
 //! nodes.
 
 use kube::Client;
-use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-use crate::api::Object;
 use crate::api::volume::{CsiDriver, PersistentVolume, StorageClass, VOLUME_KINDS};
 use crate::cluster::capacity::SharedCapacity;
-use crate::cluster::index::Change;
+use crate::cluster::index::{Change, Readable};
 use crate::cluster::watch::readable::{all_readable, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::{VolumeSight, Volumes};
@@ -46,15 +44,13 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
 }
 
 /// Watches one of the kinds. `apply` and `remove` return true when the volumes changed.
-async fn one<T>(
+async fn one<T: Readable>(
     (client, capacity): (&Client, &SharedCapacity),
     sort: usize,
     keep: impl Fn(&mut Volumes, &[T]) + Sync,
     apply: impl Fn(&mut Volumes, &T) -> bool + Sync,
     remove: impl Fn(&mut Volumes, &T) -> bool + Sync,
-) where
-    T: Object + DeserializeOwned + Send,
-{
+) {
     let Some(kind) = VOLUME_KINDS.get(sort) else { return };
     let take = |volumes: &mut Volumes, change: &Change<T>| match change {
         Change::Listed(all) => {

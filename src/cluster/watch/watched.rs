@@ -1,41 +1,38 @@
-//! Slim types as kube resources: watched and read with the needed fields only.
+//! Objects as text, for watches, and objects whose shape may be unexpected.
 
 use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::core::DynamicResourceScope;
-use kube::{Client, Resource};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::api::{Meta, Object, ObjectKind};
-use crate::cluster::objects::Objects;
 use crate::rules::decode::decode;
 
-/// An object of the API server that is read as `T`.
+/// An object as text, with the metadata that kube needs.
 #[derive(Clone, Debug)]
-pub struct Watched<T> {
-    /// The metadata that kube needs.
+pub struct Text {
     meta: ObjectMeta,
-    pub object: T,
+    json: Box<RawValue>,
 }
 
-impl<'de, T: Object + Deserialize<'de>> Deserialize<'de> for Watched<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = T::deserialize(deserializer)?;
-        let Meta { name, namespace, uid, resource_version, .. } = object.meta();
-        let meta = ObjectMeta {
-            name: name.clone(),
-            namespace: namespace.clone(),
-            uid: uid.clone(),
-            resource_version: resource_version.clone(),
-            ..ObjectMeta::default()
-        };
-        Ok(Self { meta, object })
+impl Text {
+    pub fn json(&self) -> &str {
+        self.json.get()
     }
 }
 
-impl<T> Resource for Watched<T> {
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let resource_version = Head::of(json.get()).metadata.resource_version.map(Cow::into_owned);
+        Ok(Self { meta: ObjectMeta { resource_version, ..ObjectMeta::default() }, json })
+    }
+}
+
+impl Resource for Text {
     type DynamicType = ObjectKind;
     type Scope = DynamicResourceScope;
 
@@ -61,38 +58,6 @@ impl<T> Resource for Watched<T> {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
-    }
-}
-
-/// Returns the API of a kind, in one namespace or in all; `namespace` is ignored for cluster-scoped kinds.
-pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Objects<Watched<T>> {
-    Objects::new(client, &kind, namespace.filter(|_| kind.namespaced))
-}
-
-/// An object as text, with the metadata that kube needs.
-#[derive(Clone, Debug)]
-pub struct Text {
-    meta: Meta,
-    json: Box<RawValue>,
-}
-
-impl Text {
-    pub fn json(&self) -> &str {
-        self.json.get()
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Box::<RawValue>::deserialize(deserializer)?;
-        let resource_version = Head::of(json.get()).metadata.resource_version.map(Cow::into_owned);
-        Ok(Self { meta: Meta { resource_version, ..Meta::default() }, json })
-    }
-}
-
-impl Object for Text {
-    fn meta(&self) -> &Meta {
-        &self.meta
     }
 }
 

@@ -19,7 +19,7 @@ use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::cluster::failure::{namespace_is_gone, short, unless};
-use crate::cluster::metrics::{LoopMetrics, Outcome};
+use crate::cluster::metrics::{LoopMetrics, count};
 use crate::cluster::write::event_limit::{Asked, EventLimit};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
 use crate::model::Workload;
@@ -57,12 +57,12 @@ impl Events {
                 let now = Instant::now();
                 if !limit.allows(asked(&event), now) {
                     tracing::debug!(namespace, note = event.note, "not published: its object has had many Events");
-                    count(&counted, "limited");
+                    count(&counted.events, "limited");
                     continue;
                 }
                 gone.retain(|_, until| *until > now);
                 if gone.contains_key(&namespace) {
-                    count(&counted, "gone");
+                    count(&counted.events, "gone");
                     continue;
                 }
                 let outcome = match writer.in_time(writer.write_event(&namespace, event)).await {
@@ -77,7 +77,7 @@ impl Events {
                         "failed"
                     }
                 };
-                count(&counted, outcome);
+                count(&counted.events, outcome);
             }
         });
         Self { queue, identity: identity.to_owned(), metrics }
@@ -108,7 +108,7 @@ impl Events {
         let event = self.event(regarding, note.clone());
         let is_full = !note.warning && self.queue.capacity() <= FOR_WARNINGS;
         if is_full || self.queue.try_send((namespace.to_owned(), event)).is_err() {
-            count(&self.metrics, "dropped");
+            count(&self.metrics.events, "dropped");
         }
     }
 
@@ -173,7 +173,7 @@ const NOTE_MAX: usize = 1000;
 
 impl Writer {
     /// Creates an Event, or increments the count of the existing one; its other fields are immutable.
-    async fn write_event(&self, namespace: &str, event: Event) -> Result<(), kube::Error> {
+    async fn write_event(&self, namespace: &str, event: Event) -> kube::Result<()> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         if unless(&[409], events.create(&PostParams::default(), &event).await)?.is_some() {
             return Ok(());
@@ -199,8 +199,4 @@ fn name(object: &str, about: &[&str]) -> String {
     let hash = digest.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
     let object: String = object.chars().take(NAME_MAX).collect();
     format!("{}.{hash:016x}", object.trim_end_matches(['.', '-']))
-}
-
-fn count(metrics: &LoopMetrics, outcome: &'static str) {
-    metrics.events.get_or_create(&Outcome { outcome }).inc();
 }

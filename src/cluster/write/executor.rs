@@ -4,14 +4,14 @@
 use crate::api::Pod;
 use crate::cluster::failure::{namespace_is_gone, short};
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{DELETED_FOR, Deletion, LoopMetrics, Outcome};
-use crate::cluster::read::lookup::{Lookup, LookupError};
+use crate::cluster::metrics::{DELETED_FOR, LoopMetrics, count};
+use crate::cluster::read::lookup::{Looked, Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
 use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
-use crate::cluster::write::writer::{Writer, Written};
+use crate::cluster::write::writer::{Writer, Written, release_patch};
 use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::marks::Mark;
@@ -74,6 +74,8 @@ impl ActionError {
     }
 }
 
+/// What an action comes to.
+type Acted<T> = Result<T, ActionError>;
 /// Result of an action: a word for the metrics, and a report to the reconciler.
 type Done = (&'static str, Option<Ended>);
 /// Result of a write: a word for the metrics, and why nothing was written; empty if another client was faster.
@@ -131,7 +133,7 @@ impl Executor {
         self.events.publish(&key.namespace, about, events, workload);
     }
 
-    async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
+    async fn act(&self, key: &GroupKey, action: &Action) -> Acted<Done> {
         let (outcome, failure) = match action {
             Action::Release { pod, labels, pod_groups, pin, queued, consumes } => {
                 let late = |of: &MissingLabels| {
@@ -139,7 +141,8 @@ impl Executor {
                 };
                 let labels = labels.as_ref().map(late).unwrap_or_default();
                 let why = (*queued, consumes.as_ref());
-                let released = self.writer.release(&key.namespace, pod, (&labels, pod_groups), pin, why).await?;
+                let patch = release_patch(pod, (&labels, pod_groups), pin, why);
+                let released = self.writer.release(&key.namespace, pod, patch).await?;
                 (self.pod_written(released, "released"), None)
             }
             Action::Mark(mark) => (self.mark(key, mark).await?, None),
@@ -156,7 +159,7 @@ impl Executor {
         Ok((outcome, action.ended(failure)))
     }
 
-    async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
+    async fn mark(&self, key: &GroupKey, mark: &Mark) -> Acted<&'static str> {
         let marked = self.writer.mark(&key.namespace, mark).await?;
         Ok(self.pod_written(marked, "written"))
     }
@@ -167,21 +170,20 @@ impl Executor {
         done
     }
 
-    async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Result<Wrote, ActionError> {
-        if extent != Extent::Unscheduled {
-            let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
-            self.writer.delete(&key.namespace, pod, with_dependents).await?;
-            tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
-            return Ok(("deleted", None));
-        }
-        let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
+    async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Acted<Wrote> {
+        let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
+        let deleted = if extent == Extent::Unscheduled {
+            self.writer.delete_without_node(&key.namespace, pod).await?
+        } else {
+            self.writer.delete(&key.namespace, pod, with_dependents).await.map(|()| true)?
+        };
         if deleted {
             tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
         }
         Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
 
-    async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> Result<Done, ActionError> {
+    async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> Acted<Done> {
         let (group, status, then): (_, _, &[EventNote]) = match write {
             StatusWrite::Group { group, status, then, reads_first } => {
                 if *reads_first && self.has_moved_on(group).await? {
@@ -216,18 +218,18 @@ impl Executor {
     }
 
     /// Reports whether a live read shows another version of the carrier.
-    async fn has_moved_on(&self, group: &Group) -> Result<bool, LookupError> {
+    async fn has_moved_on(&self, group: &Group) -> Looked<bool> {
         self.lookup.read_live(&group.key).await?;
         let now = self.index().read().group(&group.key);
         Ok(now.is_none_or(|now| now.carrier.resource_version != group.carrier.resource_version))
     }
 
-    async fn reread(&self, group: &Group) -> Result<(), LookupError> {
+    async fn reread(&self, group: &Group) -> Looked<()> {
         let read = self.lookup.read_live(&group.key).await;
         read.inspect_err(|error| tracing::warn!(group = %group.key, %error, "group cannot be read after a conflict"))
     }
 
-    async fn step(&self, key: &GroupKey, step: &Step) -> Result<Wrote, ActionError> {
+    async fn step(&self, key: &GroupKey, step: &Step) -> Acted<Wrote> {
         let is_done = match step {
             Step::Partition { workload, partition, ends } => {
                 let seen = self.writer.set_partition(workload, *partition, *ends).await?;
@@ -248,7 +250,7 @@ impl Executor {
 
     /// Scales a workload by the committed status of its group; `false` if it was changed. A stale group would scale it to an
     /// earlier number.
-    async fn scale(&self, group: &Group, workload: &ScaledWorkload, replicas: u32) -> Result<bool, ActionError> {
+    async fn scale(&self, group: &Group, workload: &ScaledWorkload, replicas: u32) -> Acted<bool> {
         self.lookup.read_live(&group.key).await?;
         let now = self.index().read().group(&group.key);
         if !now.is_some_and(|now| now.has_committed_like(group)) {
@@ -259,13 +261,7 @@ impl Executor {
         Ok(true)
     }
 
-    async fn write_owned(
-        &self,
-        key: &GroupKey,
-        group: &Group,
-        id: &OwnedId,
-        write: &OwnedWrite,
-    ) -> Result<Wrote, ActionError> {
+    async fn write_owned(&self, key: &GroupKey, group: &Group, id: &OwnedId, write: &OwnedWrite) -> Acted<Wrote> {
         let gang = match write {
             OwnedWrite::Ensure(gang) => gang,
             OwnedWrite::Create(object) => {
@@ -292,7 +288,7 @@ impl Executor {
         Ok(("written", (!made).then_some(TAKEN)))
     }
 
-    async fn read(&self, key: &GroupKey, question: &Question) -> Result<Answer, ActionError> {
+    async fn read(&self, key: &GroupKey, question: &Question) -> Acted<Answer> {
         let client = &self.writer.client;
         Ok(match question {
             Question::Group => {
@@ -310,7 +306,7 @@ impl Executor {
             }
             Question::Losses { group, suspects } => {
                 self.lookup.read_live(key).await?;
-                Answer::Losses(Some(losses::look(client, self.index(), group, suspects).await?))
+                Answer::Losses(Some(losses::look(&self.lookup, group, suspects).await?))
             }
             Question::MissingPods { group, missing } => {
                 let roles = missing.iter().map(|missing| &*missing.role);
@@ -321,9 +317,7 @@ impl Executor {
                 diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
                 Answer::MissingPods(diagnoses)
             }
-            Question::Surge { group, surplus } => {
-                Answer::Surge(surge::find(client, self.index(), group, surplus).await?)
-            }
+            Question::Surge { group, surplus } => Answer::Surge(surge::find(&self.lookup, group, surplus).await?),
             Question::Gone { carrier } => Answer::Gone(match key.pod_group() {
                 Some(key) => self.lookup.is_pod_group_gone(&key).await?,
                 None => self.lookup.is_gone(key, *carrier).await?,
@@ -333,7 +327,7 @@ impl Executor {
 
     /// Labels running pods of roles that lack some and do not name the group: their workload made them before it could. They
     /// count from then on. Returns the roles with such pods.
-    async fn adopt(&self, key: &GroupKey, group: &Group, missing: &[MissingPods]) -> Result<Vec<String>, ActionError> {
+    async fn adopt(&self, key: &GroupKey, group: &Group, missing: &[MissingPods]) -> Acted<Vec<String>> {
         let mut adopted = Vec::new();
         for role in missing.iter().filter_map(|missing| group.role(&missing.role)) {
             let workload = &role.workload;
@@ -358,13 +352,13 @@ impl Executor {
             Action::Step(Step::Replicas { .. }) => &self.metrics.scales,
             Action::Delete { extent, .. } => {
                 if let Some(why) = cause(*extent).0 {
-                    self.metrics.recovery_deletions.get_or_create(&Deletion { why, outcome }).inc();
+                    self.metrics.recovery_deletions.get_or_create(&[("why", why), ("outcome", outcome)]).inc();
                 }
                 return;
             }
             _ => return,
         };
-        counter.get_or_create(&Outcome { outcome }).inc();
+        count(counter, outcome);
     }
 }
 

@@ -145,7 +145,7 @@ async fn every_action_ends_as_failed_when_the_api_server_does_not_answer() {
         assert_eq!(format!("{ended:?}"), format!("{expected:?}"), "{action:?}");
     }
     assert_eq!(kinds.len(), 11, "one of each kind, but for Events: {kinds:?}");
-    let failed = Outcome { outcome: "failed" };
+    let failed = [("outcome", "failed")];
     for counter in [&metrics.releases, &metrics.status_writes, &metrics.partitions] {
         assert_eq!(counter.get_or_create(&failed).get(), 1);
     }
@@ -169,7 +169,7 @@ async fn an_event_without_an_answer_makes_way_for_the_next() {
     let action = Action::Publish { about: About::Group(group()), events: vec![note.clone(), note] };
     assert!(executor.carry_out(&group().key, action).await.is_none());
     tokio::time::sleep(2 * TIMEOUT + Duration::from_millis(1)).await;
-    assert_eq!(metrics.events.get_or_create(&Outcome { outcome: "failed" }).get(), 2);
+    assert_eq!(metrics.events.get_or_create(&[("outcome", "failed")]).get(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,7 +193,7 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
         });
         assert!(executor.carry_out(&group.key, action).await.is_some());
         tokio::time::sleep(TIMEOUT).await;
-        let written = ["written", "failed"].map(|outcome| metrics.events.get_or_create(&Outcome { outcome }).get());
+        let written = ["written", "failed"].map(|outcome| metrics.events.get_or_create(&[("outcome", outcome)]).get());
         assert_eq!(written.iter().sum::<u64>(), said, "answered {code}");
     }
 }
@@ -219,7 +219,7 @@ async fn a_workload_is_not_scaled_once_its_group_has_committed_something_else() 
         let (group, role, workload) = (planned.clone(), "prefill".to_owned(), Box::new(set().scaled().unwrap()));
         let step = Step::Replicas { group, role, workload, replicas: 6, then: Vec::new() };
         executor(client, &metrics).carry_out(&planned.key, Action::Step(step)).await;
-        assert_eq!(metrics.scales.get_or_create(&Outcome { outcome }).get(), 1, "it has committed {draining}");
+        assert_eq!(metrics.scales.get_or_create(&[("outcome", outcome)]).get(), 1, "it has committed {draining}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams, TypeMeta};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -15,7 +15,7 @@ use crate::api::provisioning::CAPACITY_BUFFER;
 use crate::cluster::failure::unless;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::pod_groups::stays;
-use crate::cluster::write::writer::{Writer, only, params, resource};
+use crate::cluster::write::writer::{Writer, only, params};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
 use crate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
@@ -23,7 +23,7 @@ use crate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
 impl Writer {
     /// Creates the PodGroup of a batch, owned by the carrier of the group. The members of an existing one only decrease,
     /// unless its batch is renewed. Returns false when the existing one has yet to go.
-    pub async fn ensure_pod_group(&self, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
+    pub async fn ensure_pod_group(&self, group: &Group, gang: &BatchPodGroup) -> kube::Result<bool> {
         let Some((kind, spec)) = spec_of(gang) else { return Ok(true) };
         let api = self.dynamic(kind, Some(&group.key.namespace));
         let created = self.create_owned(group, (kind, &gang.name), &[], json!({ "spec": spec })).await?;
@@ -37,22 +37,22 @@ impl Writer {
         (kind, name): (ObjectKind, &str),
         labels: &[(&str, &str)],
         data: Value,
-    ) -> Result<bool, kube::Error> {
-        let mut object = DynamicObject::new(name, &resource(kind));
-        object.metadata.owner_references = Some(vec![owner(group)]);
+    ) -> kube::Result<bool> {
         let labels = label(group).into_iter().chain(labels.iter().copied());
-        object.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect());
-        object.data = data;
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            owner_references: Some(vec![owner(group)]),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()),
+            ..ObjectMeta::default()
+        };
+        let types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind.to_owned() });
+        let object = DynamicObject { types, metadata, data };
         let api = self.dynamic(kind, Some(&group.key.namespace));
         Ok(unless(&[409], api.create(&PostParams::default(), &object).await)?.is_some())
     }
 
     /// Lists the objects of these kinds that the carrier of the group owns. An unserved kind is skipped.
-    pub async fn find_owned(
-        &self,
-        group: &Group,
-        kinds: &BTreeSet<ObjectKind>,
-    ) -> Result<Vec<FoundOwned>, kube::Error> {
+    pub async fn find_owned(&self, group: &Group, kinds: &BTreeSet<ObjectKind>) -> kube::Result<Vec<FoundOwned>> {
         let mut found = Vec::new();
         for kind in kinds.iter().copied() {
             let api = self.dynamic(kind, Some(&group.key.namespace));
@@ -70,7 +70,7 @@ impl Writer {
     }
 
     /// Lowers the members of a left-over PodGroup, if it is there and belongs to this owner.
-    pub async fn relax_pod_group(&self, group: &Group, id: &OwnedId, members: u32) -> Result<(), kube::Error> {
+    pub async fn relax_pod_group(&self, group: &Group, id: &OwnedId, members: u32) -> kube::Result<()> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if is_controlled(&present.metadata, &id.owner) {
@@ -80,7 +80,7 @@ impl Writer {
     }
 
     /// Deletes an owned object, if it belongs to this owner.
-    pub async fn remove_owned(&self, group: &Group, id: &OwnedId) -> Result<(), kube::Error> {
+    pub async fn remove_owned(&self, group: &Group, id: &OwnedId) -> kube::Result<()> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if !is_controlled(&present.metadata, &id.owner) {
@@ -94,7 +94,7 @@ impl Writer {
     }
 
     /// Writes the placement annotation of a PodGroup; returns false when it was changed since it was read, or is gone.
-    pub async fn note_placement(&self, tree: &GangTree, placement: &Placement) -> Result<bool, kube::Error> {
+    pub async fn note_placement(&self, tree: &GangTree, placement: &Placement) -> kube::Result<bool> {
         let api = self.dynamic(POD_GROUP, Some(&tree.key.namespace));
         let patch = json!({ "metadata": {
             "uid": tree.uid,
@@ -107,7 +107,7 @@ impl Writer {
 
 /// Empties a CapacityBuffer before it is deleted: Karpenter keeps the empty nodes of a deleted one until something else makes it
 /// look at them.
-pub(super) async fn empty_buffer(api: &Objects<DynamicObject>, present: &DynamicObject) -> Result<(), kube::Error> {
+pub(super) async fn empty_buffer(api: &Objects<DynamicObject>, present: &DynamicObject) -> kube::Result<()> {
     let name = present.metadata.name.as_deref().unwrap_or_default();
     let patch = json!({ "metadata": { "uid": present.metadata.uid }, "spec": { "replicas": 0 } });
     unless(&[404, 409], api.patch(name, &params(), &Patch::Merge(patch)).await)?;
@@ -127,7 +127,7 @@ const LOOKS: u32 = 20;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Sets the members of an existing PodGroup; returns false when it has yet to go.
-async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
+async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> kube::Result<bool> {
     let Some(present) = api.get_opt(&gang.name).await? else { return Ok(false) };
     if !stays(&present.metadata, &group.carrier.uid) {
         return Ok(false);
@@ -141,7 +141,7 @@ async fn write_members(
     present: &DynamicObject,
     wanted: u32,
     may_rise: bool,
-) -> Result<(), kube::Error> {
+) -> kube::Result<()> {
     let known = present.data.pointer("/spec/minMember").and_then(Value::as_u64);
     let asked = u64::from(wanted);
     if known.is_none_or(|known| known == asked || known < asked && !may_rise) {

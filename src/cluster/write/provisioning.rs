@@ -15,11 +15,7 @@ const NO_SAMPLE: &str = "the pod or workload that it is made from is not there";
 
 impl Writer {
     /// Creates an object of a request; returns why not. The sample of a template is read live.
-    pub async fn create_request(
-        &self,
-        group: &Group,
-        object: &RequestObject,
-    ) -> Result<Option<&'static str>, kube::Error> {
+    pub async fn create_request(&self, group: &Group, object: &RequestObject) -> kube::Result<Option<&'static str>> {
         let refs = || object.templates.iter().map(|name| json!({ "name": name }));
         let data = match &object.content {
             Content::Template { sample, domains } => {
@@ -45,7 +41,7 @@ impl Writer {
         Ok((!is_ours).then_some(TAKEN))
     }
 
-    async fn sample(&self, group: &Group, sample: &Sample) -> Result<Option<Value>, kube::Error> {
+    async fn sample(&self, group: &Group, sample: &Sample) -> kube::Result<Option<Value>> {
         let namespace = &group.key.namespace;
         match sample {
             Sample::Pod(pod) => {

@@ -19,10 +19,9 @@ use crate::api::workload::DEPLOYMENT;
 use crate::api::{Object, ObjectKind, Pod};
 use crate::cluster::failure::unless;
 use crate::cluster::lease::{Record, leases};
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::{Objects, api};
 use crate::cluster::read::installations;
 use crate::cluster::watch::sources::{NAMESPACE, Named};
-use crate::cluster::watch::watched::api;
 use crate::cluster::write::pod_groups::empty_buffer;
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::Installation;
@@ -108,7 +107,7 @@ impl Removal {
     }
 
     /// Returns all steps in order. Changes nothing.
-    pub async fn plan(&self) -> Result<Vec<Item>, kube::Error> {
+    pub async fn plan(&self) -> kube::Result<Vec<Item>> {
         let mut plan = self.holds().await?;
         plan.extend(self.deployment().await?);
         plan.extend(self.marks().await?);
@@ -117,17 +116,17 @@ impl Removal {
     }
 
     /// Lists the other installations of the cluster. They own their namespaces and the cluster-scoped marks.
-    pub async fn others(&self) -> Result<Vec<Installation>, kube::Error> {
+    pub async fn others(&self) -> kube::Result<Vec<Installation>> {
         installations::others(&self.writer.client, &self.name).await
     }
 
     /// Returns the namespaces that other installations serve.
-    async fn of_others(&self, others: &[Installation]) -> Result<HashSet<String>, kube::Error> {
+    async fn of_others(&self, others: &[Installation]) -> kube::Result<HashSet<String>> {
         if others.is_empty() {
             return Ok(HashSet::new());
         }
         let namespaces = api::<Named>(&self.writer.client, NAMESPACE, None).list(&ListParams::default()).await?;
-        let all = namespaces.items.iter().map(|namespace| namespace.object.meta());
+        let all = namespaces.items.iter().map(Object::meta);
         let served = all.filter(|meta| others.iter().any(|other| other.serves(&meta.labels)));
         Ok(served.map(|meta| meta.display_name().to_owned()).collect())
     }
@@ -135,7 +134,7 @@ impl Removal {
     /// Returns the objects that hold pods: the webhook configurations, and, for the last installation of a cluster, the
     /// policy that holds without a webhook, with its binding; another binding of it holds nothing alone. Once they are gone no new
     /// pod is held. Policies that only validate stay: they need no rolegate.
-    pub async fn holds(&self) -> Result<Vec<Item>, kube::Error> {
+    pub async fn holds(&self) -> kube::Result<Vec<Item>> {
         let mut items = self.existing(MUTATING_WEBHOOK_CONFIGURATION, &self.name).await?;
         items.extend(self.existing(VALIDATING_WEBHOOK_CONFIGURATION, &self.name).await?);
         if !self.others().await?.is_empty() {
@@ -148,13 +147,13 @@ impl Removal {
     }
 
     /// Returns the Deployment, if it exists.
-    pub async fn deployment(&self) -> Result<Vec<Item>, kube::Error> {
+    pub async fn deployment(&self) -> kube::Result<Vec<Item>> {
         self.existing(DEPLOYMENT, &self.name).await
     }
 
     /// Returns the marks on objects of others, and the requests for nodes: gates, frozen partitions, finalizers. Marks that another installation owns are
     /// left out.
-    pub async fn marks(&self) -> Result<Vec<Item>, kube::Error> {
+    pub async fn marks(&self) -> kube::Result<Vec<Item>> {
         let others = self.others().await?;
         let theirs = self.of_others(&others).await?;
         let held = held_pods(&self.writer.client, None).await?;
@@ -190,25 +189,25 @@ impl Removal {
     }
 
     /// Returns the Lease and the Secret of the certificates.
-    pub async fn own(&self) -> Result<Vec<Item>, kube::Error> {
+    pub async fn own(&self) -> kube::Result<Vec<Item>> {
         let mut items = self.existing(LEASE, &self.name).await?;
         items.extend(self.existing(SECRET, &format!("{}-certificates", self.name)).await?);
         Ok(items)
     }
 
     /// Returns the deletion of an object of this installation, if it exists.
-    async fn existing(&self, kind: ObjectKind, name: &str) -> Result<Vec<Item>, kube::Error> {
+    async fn existing(&self, kind: ObjectKind, name: &str) -> kube::Result<Vec<Item>> {
         let namespace = if kind.namespaced { self.namespace.as_str() } else { "" };
         let found = self.dynamic(kind, namespace).get_opt(name).await?;
         Ok(found.map(|_| item(Delete, kind, namespace, name)).into_iter().collect())
     }
 
     /// Carries out one step. An object that is gone needs nothing.
-    pub async fn carry_out(&self, item: &Item) -> Result<(), kube::Error> {
+    pub async fn carry_out(&self, item: &Item) -> kube::Result<()> {
         unless(&[404], self.writer.in_time(self.take_out(item)).await).map(drop)
     }
 
-    async fn take_out(&self, item: &Item) -> Result<(), kube::Error> {
+    async fn take_out(&self, item: &Item) -> kube::Result<()> {
         let Item { action, namespace, name, patch, target, uid, .. } = item;
         let objects = self.dynamic(*target, namespace);
         match action {
@@ -256,7 +255,7 @@ impl Removal {
     }
 
     /// Lists all objects of a kind; none where it is not served.
-    async fn objects(&self, kind: ObjectKind) -> Result<Vec<DynamicObject>, kube::Error> {
+    async fn objects(&self, kind: ObjectKind) -> kube::Result<Vec<DynamicObject>> {
         let list = self.dynamic(kind, "").list(&ListParams::default()).await;
         Ok(unless(&[404], list)?.into_iter().flatten().collect())
     }
@@ -274,12 +273,11 @@ fn marked(action: RemovalAction, kind: ObjectKind, object: &DynamicObject, patch
 }
 
 /// Lists the pods with the gate, in one namespace or in all, with their namespaces.
-pub async fn held_pods(client: &Client, namespace: Option<&str>) -> Result<Vec<(String, PodRef)>, kube::Error> {
+pub async fn held_pods(client: &Client, namespace: Option<&str>) -> kube::Result<Vec<(String, PodRef)>> {
     // A pod with a node has no gates.
     let unbound = ListParams::default().fields("spec.nodeName=");
     let pods = api::<Pod>(client, POD, namespace).list(&unbound).await?;
-    let held =
-        pods.items.iter().filter_map(|pod| Some((pod.object.metadata.namespace().to_owned(), held(&pod.object)?)));
+    let held = pods.items.iter().filter_map(|pod| Some((pod.metadata.namespace().to_owned(), held(pod)?)));
     Ok(held.collect())
 }
 

@@ -8,8 +8,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use super::deadline::WRITE_TIMEOUT;
-use super::writer::resource;
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::api;
 use crate::cluster::write::deadline::within;
 use crate::model::Group;
 use crate::model::moment::Moment;
@@ -17,13 +16,9 @@ use crate::model::moment::Moment;
 const MANAGER: &str = "rolegate-resume";
 
 /// Notes what a person asks of a group, by the annotations of the work concerned.
-pub async fn resume(
-    client: &Client,
-    group: &Group,
-    (annotations, at): (&BTreeSet<&str>, Moment),
-) -> Result<(), kube::Error> {
+pub async fn resume(client: &Client, group: &Group, (annotations, at): (&BTreeSet<&str>, Moment)) -> kube::Result<()> {
     let carrier = &group.carrier;
-    let objects: Objects<DynamicObject> = Objects::new(client, &resource(carrier.kind), Some(&group.key.namespace));
+    let objects = api::<DynamicObject>(client, carrier.kind, Some(&group.key.namespace));
     let annotations: BTreeMap<_, _> = annotations.iter().map(|key| (*key, at.text())).collect();
     let metadata = json!({ "uid": carrier.uid, "annotations": annotations });
     let patch = Patch::Merge(json!({ "metadata": metadata }));

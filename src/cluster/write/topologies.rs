@@ -14,9 +14,9 @@ use crate::api::review::UserInfo;
 use crate::api::{ClusterTopology, Object, ObjectKind};
 use crate::cluster::failure::unless;
 use crate::cluster::index::Change;
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::{Objects, api};
 use crate::cluster::read::lookup::Lookup;
-use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::cluster::watch::{Asked, watch as watch_kind};
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::{Layers, Mode};
@@ -30,7 +30,7 @@ const RECHECK: Duration = Duration::from_secs(2);
 /// Answers of a missing object, and of one that changed: the watch reports it again.
 const MISSED: &[u16] = &[404, 409];
 
-type Topologies = Objects<Watched<Guarded<ClusterTopology>>>;
+type Topologies = Objects<Guarded<ClusterTopology>>;
 
 /// Maintains ClusterTopologies of both API groups.
 pub struct TopologyKeeper {
@@ -54,17 +54,12 @@ impl TopologyKeeper {
         for kind in CLUSTER_TOPOLOGIES.iter().copied() {
             let (client, seen, recheck) = (self.writer.client.clone(), seen.clone(), self.recheck.clone());
             watches.spawn(async move {
-                watch_kind(
-                    &client,
-                    Asked::all(kind),
-                    &recheck,
-                    |change: Change<Guarded<ClusterTopology>>| match change {
-                        Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
-                        Change::Applied(one) => _ = seen.send((kind, one)),
-                        Change::Deleted(_) | Change::NotServed => {}
-                    },
-                )
-                .await;
+                let take = |change: Change<Guarded<ClusterTopology>>| match change {
+                    Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
+                    Change::Applied(one) => _ = seen.send((kind, one)),
+                    Change::Deleted(_) | Change::NotServed => {}
+                };
+                watch_kind(&client, Asked::all(kind), &recheck, take).await;
             });
         }
         // Unfinished topologies are tried again; all are when this replica becomes leader.
@@ -119,12 +114,7 @@ impl TopologyKeeper {
     }
 
     /// Removes the finalizer when a live read shows that nothing refers to the topology.
-    async fn let_go(
-        &self,
-        api: &Topologies,
-        kind: ObjectKind,
-        topology: &ClusterTopology,
-    ) -> Result<bool, kube::Error> {
+    async fn let_go(&self, api: &Topologies, kind: ObjectKind, topology: &ClusterTopology) -> kube::Result<bool> {
         let meta = &topology.metadata;
         let Some(patch) = remove_finalizer(&meta.finalizers, meta.resource_version.as_deref()) else { return Ok(true) };
         // The rule that refuses a DELETE decides.
@@ -148,12 +138,7 @@ impl TopologyKeeper {
     }
 
     /// Writes the status, and the finalizer of a topology that was created while the webhook was down.
-    async fn say_status(
-        &self,
-        api: &Topologies,
-        kind: ObjectKind,
-        topology: &ClusterTopology,
-    ) -> Result<(), kube::Error> {
+    async fn say_status(&self, api: &Topologies, kind: ObjectKind, topology: &ClusterTopology) -> kube::Result<()> {
         let meta = &topology.metadata;
         let name = meta.display_name();
         if let Some(patch) = add_finalizer(&meta.finalizers, meta.resource_version.as_deref()) {

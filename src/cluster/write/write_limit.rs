@@ -1,12 +1,14 @@
 //! Limit of concurrent writes of pods, adapted to the API server. Writes beyond its capacity would only queue there, in front
 //! of admission reviews and the requests of others.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+
+use crate::cluster::locked::locked;
 
 /// Smallest limit. One group whose writes are slow, because of a webhook of others, must not take every place.
 const LEAST: usize = 16;
@@ -70,7 +72,7 @@ impl WriteLimit {
 
     fn ended(&self, turn: &mut Turn<'_>) {
         let now = Instant::now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         let before = state.window.limit;
         state.window.ended(turn.began, now, turn.load, self.places.available_permits() == 0);
         let after = state.window.limit;

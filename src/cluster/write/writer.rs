@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,9 +16,9 @@ use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::failure::unless;
 use crate::cluster::index::{CarrierObject, SeenWorkload};
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::{Objects, api};
 use crate::cluster::watch::sources::{read_coordination, read_rbg};
-use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::workload_object::WithType;
 use crate::model::{
@@ -59,42 +59,35 @@ impl Writer {
 
     /// Returns the objects of a kind without a Rust type.
     pub(super) fn dynamic(&self, kind: ObjectKind, namespace: Option<&str>) -> Objects<DynamicObject> {
-        Objects::new(&self.client, &resource(kind), namespace)
+        api(&self.client, kind, namespace)
     }
 
-    fn pods(&self, namespace: &str) -> Objects<Watched<Pod>> {
+    fn pods(&self, namespace: &str) -> Objects<Pod> {
         api(&self.client, POD, Some(namespace))
     }
 
-    /// Removes the gate of a pod, adds labels, and pins it to nodes by their labels. Returns the current pod; `None` when it is
-    /// gone, or another one has its name.
-    pub async fn release(
-        &self,
-        namespace: &str,
-        pod: &PodRef,
-        (labels, pod_groups): (&[Entry], &[MemberEdit]),
-        pin: &Pin,
-        (queued, consumes): (Queued, Option<&(String, String)>),
-    ) -> Result<Option<Pod>, kube::Error> {
-        let patch = Patch::Strategic(release_patch(pod, (labels, pod_groups), pin, (queued, consumes)));
-        self.patch_pod(namespace, pod, &patch).await
+    /// Releases a pod by such a patch as [`release_patch`] returns. Returns the current pod; `None` when it is gone, or another
+    /// one has its name.
+    pub async fn release(&self, namespace: &str, pod: &PodRef, patch: Value) -> kube::Result<Option<Pod>> {
+        self.patch_pod(namespace, pod, &Patch::Strategic(patch)).await
     }
 
-    async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> Result<Option<Pod>, kube::Error> {
-        released(self.pods(namespace).patch(&pod.name, &params(), patch).await.map(|pod| pod.object))
+    async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> kube::Result<Option<Pod>> {
+        released(self.pods(namespace).patch(&pod.name, &params(), patch).await)
     }
 
     /// Releases a pod of which only the name and uid are known: it is read before.
-    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Option<Pod>, kube::Error> {
+    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> kube::Result<Option<Pod>> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
-        self.release(namespace, pod, (&[], &[]), &Pin::new(), (Queued::of(&found.object), None)).await
+        let patch = release_patch(pod, (&[], &[]), &Pin::new(), (Queued::of(&found), None));
+        self.release(namespace, pod, patch).await
     }
 
     /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
     /// The precondition is the version that was read: a pod that is bound meanwhile stays.
-    pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
+    pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> kube::Result<bool> {
         let pods = self.pods(namespace);
-        let Some(Watched { object: found, .. }) = pods.find(&pod.name).await? else { return Ok(true) };
+        let Some(found) = pods.find(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
             return Ok(true);
@@ -113,7 +106,7 @@ impl Writer {
 
     /// Deletes a pod by uid, whatever its state. `with_dependents` deletes its dependents first, so that its successor finds
     /// none.
-    pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> Result<(), kube::Error> {
+    pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> kube::Result<()> {
         let params = if with_dependents { DeleteParams::foreground() } else { DeleteParams::default() };
         let deleted = self.pods(namespace).delete(&pod.name, &params.preconditions(only(pod.uid.to_string()))).await;
         // With 409 another pod has its name: this one is gone.
@@ -121,16 +114,16 @@ impl Writer {
     }
 
     /// Writes the status of a group if the object was not changed since it was read.
-    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Written, kube::Error> {
+    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> kube::Result<Written> {
         let carrier = &group.carrier;
         let patch = Patch::Merge(status_patch(group, status));
         let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
         written(if kind == ROLE_COORDINATION {
-            let objects: Objects<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
-            objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written.object))
+            let objects: Objects<Guarded<RoleCoordination>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written))
         } else {
-            let objects: Objects<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
-            objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written.object))
+            let objects: Objects<Guarded<RoleBasedGroup>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written))
         })
     }
 }
@@ -176,7 +169,7 @@ pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
 }
 
 /// Interprets the answer to the patch of a pod: `None` when the pod is gone, or another one has its name.
-pub fn released(answer: Result<Pod, kube::Error>) -> Result<Option<Pod>, kube::Error> {
+pub fn released(answer: kube::Result<Pod>) -> kube::Result<Option<Pod>> {
     match answer {
         Err(kube::Error::Api(status)) if is_other_uid(&status) => Ok(None),
         answer => unless(&[404], answer),
@@ -184,7 +177,7 @@ pub fn released(answer: Result<Pod, kube::Error>) -> Result<Option<Pod>, kube::E
 }
 
 /// Interprets the answer to a status write. The object is `None` when the answer cannot be read.
-pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Written, kube::Error> {
+pub fn written(answer: kube::Result<Option<CarrierObject>>) -> kube::Result<Written> {
     match answer {
         Ok(object) => Ok(Written::Done(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Written::Gone),
@@ -202,7 +195,7 @@ impl Writer {
         workload: &RolledWorkload,
         partition: u32,
         ends: bool,
-    ) -> Result<Option<SeenWorkload>, kube::Error> {
+    ) -> kube::Result<Option<SeenWorkload>> {
         let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
         let partition = Some(partition).filter(|_| workload.takes_partition);
         let Some(patch) = partition_patch(workload.key.kind, partition, ends, version) else { return Ok(None) };
@@ -215,7 +208,7 @@ impl Writer {
     }
 
     /// Scales a workload; returns its current version, or `None` when it was changed since it was read, or is gone.
-    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> Result<Option<String>, kube::Error> {
+    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> kube::Result<Option<String>> {
         let key = &workload.key;
         let patch = json!({
             "metadata": { "resourceVersion": workload.resource_version, "uid": &*workload.uid },
@@ -227,20 +220,20 @@ impl Writer {
     }
 
     /// Adds and removes labels of a pod, and sets its deletion cost.
-    pub async fn mark(&self, namespace: &str, mark: &Mark) -> Result<Option<Pod>, kube::Error> {
+    pub async fn mark(&self, namespace: &str, mark: &Mark) -> kube::Result<Option<Pod>> {
         self.patch_pod(namespace, &mark.pod, &Patch::Merge(mark_patch(mark))).await
     }
 
     /// Reports whether the leaders of a LeaderWorkerSet have its update revision, by a live read. The revision stands on
     /// another object, whose watch may be behind: a rollout that looks finished may not have begun.
-    async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
+    async fn leaders_are_at(&self, workload: &RolledWorkload) -> kube::Result<bool> {
         let RolledWorkload { key, update_revision, .. } = workload;
         if key.kind.row().made_by.is_none() || update_revision.is_none() {
             return Ok(true);
         }
-        let sets: Objects<Watched<StatefulSet>> = api(&self.client, STATEFUL_SET, Some(&key.namespace));
+        let sets: Objects<StatefulSet> = api(&self.client, STATEFUL_SET, Some(&key.namespace));
         let leaders = sets.get_opt(&key.name).await?;
-        Ok(leaders.as_ref().and_then(|set| set.object.leaders_at()) == update_revision.as_deref())
+        Ok(leaders.as_ref().and_then(WorkloadObject::leaders_at) == update_revision.as_deref())
     }
 }
 
@@ -263,25 +256,15 @@ struct PatchWorkload<'a> {
 }
 
 impl<'a> WithType for PatchWorkload<'a> {
-    type Output = BoxFuture<'a, Result<SeenWorkload, kube::Error>>;
+    type Output = BoxFuture<'a, kube::Result<SeenWorkload>>;
 
     fn of<T: WorkloadObject>(self) -> Self::Output {
         let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
         async move {
             let patched = workloads.patch(&self.key.name, &params(), &self.patch).await?;
-            Ok(SeenWorkload::of(&patched.object))
+            Ok(SeenWorkload::of(&patched))
         }
         .boxed()
-    }
-}
-
-pub(super) fn resource(kind: ObjectKind) -> ApiResource {
-    ApiResource {
-        group: kind.group.to_owned(),
-        version: kind.version.to_owned(),
-        api_version: kind.api_version(),
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
     }
 }
 

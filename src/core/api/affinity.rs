@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// `spec.affinity` of a pod. Terms stay unparsed; absent and empty fields stay distinct, because a patch depends on it.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_affinity: Option<PodTerms>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_anti_affinity: Option<PodTerms>,
 }
 

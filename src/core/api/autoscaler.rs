@@ -1,6 +1,7 @@
 //! HorizontalPodAutoscalers and their scale targets.
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::{Meta, ObjectKind, null_default};
 
@@ -23,11 +24,10 @@ pub struct AutoscalerSpec {
 }
 
 /// The scaled object, in the same namespace.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScaleTarget {
-    #[serde(deserialize_with = "null_default")]
     pub kind: String,
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
 }

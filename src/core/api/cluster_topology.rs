@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use super::{Meta, ObjectKind, null_default, readable};
 
@@ -29,31 +30,29 @@ pub struct ClusterTopology {
 }
 
 /// Layers of the topology.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterTopologySpec {
     /// Layers, from narrow to wide unless `topologyScope` orders them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub layers: Option<Vec<TopologyLayer>>,
     /// KEP-75's spelling of `layers`.
-    #[serde(rename = "Layers", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "Layers")]
     #[schemars(length(min = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub layers_kep75: Option<Vec<TopologyLayer>>,
     /// Width of each layer: larger numbers are wider domains.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_scope: Option<BTreeMap<String, i64>>,
 }
 
 /// A layer: the nodes that share a value of its label form one domain.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TopologyLayer {
     /// Name of the layer, `host`.
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Node label, `kubernetes.io/hostname`.
-    #[serde(deserialize_with = "null_default")]
     pub key: String,
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::{apply, skip_serializing_none};
 
 use super::coordination::{RollingUpdate, any};
 use super::{Meta, ObjectKind, null_default};
@@ -29,29 +30,26 @@ pub struct CoordinatedPolicySpec {
 }
 
 /// One rule.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PolicyRule {
     /// Name.
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Roles it is over.
-    #[serde(deserialize_with = "null_default")]
     pub roles: Vec<String>,
     /// What it says.
-    #[serde(deserialize_with = "null_default")]
     pub strategy: PolicyStrategy,
 }
 
 /// What a rule says.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyStrategy {
     /// Rollouts in lockstep.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<RollingUpdate>,
     /// Creation in lockstep: `maxSkew` and `progression`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub scaling: Option<Value>,
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_with::apply;
 
 use super::node::Taint;
 use super::quantity::Quantity;
@@ -25,30 +26,28 @@ pub const DEVICE_TAINT_RULE: ObjectKind =
     ObjectKind::cluster_scoped("resource.k8s.io", "v1", "DeviceTaintRule", "devicetaintrules");
 
 /// A part of a pool of devices of one driver.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceSlice {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: ResourceSliceSpec,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceSliceSpec {
+    #[serde_with(skip_apply)]
     pub driver: String,
-    #[serde(deserialize_with = "null_default")]
     pub pool: ResourcePool,
     #[serde(flatten)]
+    #[serde_with(skip_apply)]
     pub nodes: Nodes,
     /// Each device has nodes of its own.
-    #[serde(deserialize_with = "null_default")]
     pub per_device_node_selection: bool,
-    #[serde(deserialize_with = "null_default")]
     pub devices: Vec<SliceDevice>,
     /// Counters that devices of the pool share.
-    #[serde(deserialize_with = "null_default")]
     pub shared_counters: Vec<IgnoredAny>,
 }
 
@@ -65,13 +64,12 @@ pub struct ResourcePool {
 }
 
 /// The nodes that reach a device: one field is set.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Nodes {
-    #[serde(deserialize_with = "null_default")]
     pub node_name: String,
     pub node_selector: Option<NodeSelector>,
-    #[serde(deserialize_with = "null_default")]
     pub all_nodes: bool,
 }
 
@@ -85,26 +83,22 @@ pub struct SliceDevice {
     pub basic: Option<DeviceProperties>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeviceProperties {
-    #[serde(deserialize_with = "null_default")]
     pub attributes: BTreeMap<String, DeviceAttribute>,
-    #[serde(deserialize_with = "null_default")]
     pub capacity: BTreeMap<String, DeviceCapacity>,
     /// `NoSchedule` and `NoExecute` keep claims away; other effects do not.
-    #[serde(deserialize_with = "null_default")]
     pub taints: Vec<Taint>,
     #[serde(flatten)]
+    #[serde_with(skip_apply)]
     pub nodes: Nodes,
     /// Counters of the pool that the device takes while it is allocated.
-    #[serde(deserialize_with = "null_default")]
     pub consumes_counters: Vec<IgnoredAny>,
     /// Several claims may share the device.
-    #[serde(deserialize_with = "null_default")]
     pub allow_multiple_allocations: bool,
     /// Conditions that pods wait for after the device is allocated.
-    #[serde(deserialize_with = "null_default")]
     pub binding_conditions: Vec<IgnoredAny>,
 }
 
@@ -127,22 +121,20 @@ pub struct DeviceCapacity {
 }
 
 /// A selector of devices, and the extended resource that asks for one.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceClass {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: DeviceClassSpec,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeviceClassSpec {
-    #[serde(deserialize_with = "null_default")]
     pub selectors: Vec<DeviceSelector>,
     /// A resource of containers that asks for devices of the class.
-    #[serde(deserialize_with = "null_default")]
     pub extended_resource_name: String,
 }
 
@@ -160,24 +152,21 @@ pub struct CelSelector {
 }
 
 /// A claim of devices.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceClaim {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: ResourceClaimSpec,
-    #[serde(deserialize_with = "null_default")]
     pub status: ResourceClaimStatus,
 }
 
 /// A template from which each pod gets a claim.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceClaimTemplate {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: ResourceClaimTemplateSpec,
 }
 
@@ -195,12 +184,11 @@ pub struct ResourceClaimSpec {
     pub devices: DeviceClaim,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
 pub struct DeviceClaim {
-    #[serde(deserialize_with = "null_default")]
     pub requests: Vec<DeviceRequest>,
-    #[serde(deserialize_with = "null_default")]
     pub constraints: Vec<DeviceConstraint>,
 }
 
@@ -225,27 +213,22 @@ pub struct SubRequest {
     pub request: ExactRequest,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExactRequest {
-    #[serde(deserialize_with = "null_default")]
     pub device_class_name: String,
-    #[serde(deserialize_with = "null_default")]
     pub selectors: Vec<DeviceSelector>,
     /// `ExactCount` or `All`; empty is `ExactCount`.
-    #[serde(deserialize_with = "null_default")]
     pub allocation_mode: String,
     /// Absent is 1.
     pub count: Option<u64>,
     /// The devices may be in use.
-    #[serde(deserialize_with = "null_default")]
     pub admin_access: bool,
-    #[serde(deserialize_with = "null_default")]
     pub tolerations: Vec<Toleration>,
     /// A part of a device.
     pub capacity: Option<Unread>,
     /// Attributes that the scheduler derives.
-    #[serde(deserialize_with = "null_default")]
     pub derived_attributes: Vec<Unread>,
 }
 
@@ -317,12 +300,11 @@ pub struct ClaimUser {
 }
 
 /// A taint of the devices that a rule selects.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceTaintRule {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: DeviceTaintRuleSpec,
 }
 

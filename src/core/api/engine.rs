@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::null_default;
 
 /// Engine in the pods of a role: it decides the variables, labels and annotations that each pod is created with.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EngineSettings {
@@ -14,23 +16,18 @@ pub struct EngineSettings {
     #[schemars(schema_with = "kinds")]
     pub kinds: Vec<String>,
     /// Processes (ranks) in a pod; the devices of its containers by default, 1 without devices.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub procs_per_pod: Option<i64>,
     /// Pods that form one process group: those of a replica (the default), of the role, or of the role in a segment.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["replica", "role", "segment"]))]
     pub scope: Option<String>,
     /// Port of the rendezvous; that of the engine by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<i64>,
     /// Port of SGLang's bootstrap server on prefills; 8998 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub bootstrap_port: Option<i64>,
     /// Phase that the pods serve; by default the words `encode`, `prefill` and `decode` in the name of the role.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [
         "prefill", "decode", "encode", "prefill-decode", "encode-prefill", "encode-prefill-decode"
     ]))]

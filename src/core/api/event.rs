@@ -1,25 +1,22 @@
 //! Events, read for the reasons of missing pods and for earlier reports about a group.
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::{Meta, ObjectKind, null_default};
 
 pub const EVENT: ObjectKind = ObjectKind::namespaced("", "v1", "Event", "events");
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Event {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub involved_object: InvolvedObject,
     /// One CamelCase word.
-    #[serde(deserialize_with = "null_default")]
     pub reason: String,
-    #[serde(deserialize_with = "null_default")]
     pub message: String,
     /// `Normal` or `Warning`.
-    #[serde(deserialize_with = "null_default")]
     pub r#type: String,
     /// Time of the last occurrence, RFC 3339; set in Events of the older form.
     pub last_timestamp: Option<String>,
@@ -27,15 +24,13 @@ pub struct Event {
     pub event_time: Option<String>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct InvolvedObject {
-    #[serde(deserialize_with = "null_default")]
     pub kind: String,
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Empty in Events that name their object only.
-    #[serde(deserialize_with = "null_default")]
     pub uid: String,
 }
 

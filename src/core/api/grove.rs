@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use super::scheduling::SchedulingSpec;
 use super::{Meta, ObjectKind, null_default, readable};
@@ -13,12 +14,11 @@ pub const POD_CLIQUE_SET: ObjectKind = ObjectKind::namespaced("grove.io", "v1alp
 pub const POD_GANG_SET: ObjectKind = ObjectKind { kind: "PodGangSet", plural: "podgangsets", ..POD_CLIQUE_SET };
 
 /// Cliques of pods, some of which scale together.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodCliqueSet {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: PodCliqueSetSpec,
 }
 
@@ -43,50 +43,45 @@ pub struct Template {
 }
 
 /// Pods of one specification.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CliqueTemplate {
     /// Name, unique in the set.
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Role of the pods, where the design's text and example place it; the design's API places it in the spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_name: Option<String>,
     /// Annotations of the pods.
-    #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    #[serde(deserialize_with = "null_default")]
     pub spec: CliqueSpec,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CliqueSpec {
     /// Role of the pods; Grove's own webhook writes `""` for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role_name: Option<String>,
     /// Number of pods; absent and 0 both mean 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_scaling_config: Option<ScaleConfig>,
     #[serde(deserialize_with = "readable", skip_serializing)]
     pub pod_spec: SchedulingSpec,
 }
 
 /// Cliques that scale together.
+#[skip_serializing_none]
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScalingGroup {
     /// Name, unique in the set.
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
-    #[serde(deserialize_with = "null_default")]
     pub clique_names: Vec<String>,
     /// Copies of these cliques in one copy of the set, 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_config: Option<ScaleConfig>,
 }
 

@@ -3,36 +3,30 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::null_default;
 
 /// Labels and annotations are kept whole, since any of them may tie a pod to a group.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
     /// Absent at CREATE for pods with `generateName`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Prefix from which the API server makes the name after mutating admission.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generate_name: Option<String>,
     /// Absent for cluster-scoped objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Absent in mutating admission at CREATE.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// Opaque to other components; compared as a number only to drop older events.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
     /// Increases with each change of `spec`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
     /// RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
     /// RFC 3339; set while the object is being deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<String>,
     #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::pod::{PodCondition, is_true};
 use super::quantity::Quantity;
@@ -10,14 +11,12 @@ use super::{Meta, ObjectKind, null_default};
 
 pub const NODE: ObjectKind = ObjectKind::cluster_scoped("", "v1", "Node", "nodes");
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: NodeSpec,
-    #[serde(deserialize_with = "null_default")]
     pub status: NodeStatus,
 }
 
@@ -42,17 +41,16 @@ pub struct Taint {
     pub effect: String,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeStatus {
     /// Resources available to all pods of the node.
-    #[serde(deserialize_with = "null_default")]
     pub allocatable: BTreeMap<String, Quantity>,
     /// Only `Ready` is read.
-    #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<PodCondition>,
     /// Features of the kubelet, from 1.36 on.
-    #[serde(rename = "declaredFeatures", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "declaredFeatures", skip_serializing_if = "Vec::is_empty")]
     pub declared_features: Vec<String>,
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use super::affinity::Affinity;
 use super::quantity::Quantity;
@@ -13,41 +14,38 @@ use super::{Meta, ObjectKind, null_default};
 
 pub const POD: ObjectKind = ObjectKind::namespaced("", "v1", "Pod", "pods");
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pod {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: PodSpec,
     /// Empty at CREATE.
-    #[serde(deserialize_with = "null_default")]
     pub status: PodStatus,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// Set once the pod is bound; a pod that is created bound cannot be gated.
+    #[serialize_always]
     pub node_name: Option<String>,
     #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// In order; `None` when the field is absent, because a patch depends on it.
+    #[serialize_always]
     pub scheduling_gates: Option<Vec<SchedulingGate>>,
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<Container>,
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub init_containers: Vec<Container>,
     /// First part of the pod's DNS name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
     /// Name of the governing Service, second part of the pod's DNS name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subdomain: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
     /// Kubernetes' own gang of the pod (KEP-4671, off by default).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_group: Option<SchedulingGroup>,
 }
 
@@ -158,32 +156,30 @@ pub struct SchedulingGate {
     pub name: String,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodStatus {
     /// Pending, Running, Succeeded, Failed, Unknown.
-    #[serde(deserialize_with = "null_default")]
     pub phase: String,
     /// Only `Ready` and `PodScheduled` are read.
-    #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<PodCondition>,
     /// Cause of a failure, one word: `Evicted`.
-    #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Cause of a failure, for people.
-    #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    #[serde(rename = "containerStatuses", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "containerStatuses", skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<ContainerStatus>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
-    #[serde(deserialize_with = "null_default")]
     pub state: ContainerState,
     /// State before the last start.
-    #[serde(deserialize_with = "null_default")]
     pub last_state: ContainerState,
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::{apply, skip_serializing_none};
 
 use super::{Meta, ObjectKind, null_default};
 
@@ -23,35 +24,29 @@ pub const POD_GROUPS: &[ObjectKind] = &[KUBE_POD_GROUP, VOLCANO_POD_GROUP, POD_G
 pub const TOPOLOGY: ObjectKind = ObjectKind::cluster_scoped("kai.scheduler", "v1alpha1", "Topology", "topologies");
 
 /// Pods that are scheduled as a gang.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodGroup {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: PodGroupSpec,
 }
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodGroupSpec {
     /// Minimum number of members: pods (KAI) or top-level subgroups (the design).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<i64>,
     /// Minimum number of top-level subgroups (KAI ≥ v0.15).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_sub_group: Option<i64>,
     /// preemptible or non-preemptible (KAI ≥ v0.15).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preemptibility: Option<String>,
     /// Scheduling cycles to try; only −1 and 1 have a meaning.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_backoff: Option<i64>,
     /// Constraint on all pods (KAI ≥ v0.15). KAI's own clients write `{}` for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_constraint: Option<TopologyConstraint>,
     /// Constraints on the whole gang, on subgroups and on sets of subgroups (the design).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_constraints: Option<TopologyConstraints>,
     /// Parts of the gang, a forest linked by `parent`.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +54,7 @@ pub struct PodGroupSpec {
 }
 
 /// A part of a gang.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubGroup {
@@ -66,16 +62,12 @@ pub struct SubGroup {
     #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Name of the parent subgroup; `""` is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// Minimum number of members: pods in a leaf; elsewhere child subgroups (the design) or pods (KAI < v0.15).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<i64>,
     /// Minimum number of child subgroups (KAI ≥ v0.15).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_sub_group: Option<i64>,
     /// Constraint on the pods of the subgroup (KAI ≥ v0.15).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_constraint: Option<TopologyConstraint>,
 }
 
@@ -104,26 +96,23 @@ pub struct SubGroupSet {
 }
 
 /// Placement in terms of a topology's levels.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyConstraint {
     /// Name of the Topology that defines the levels.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
     /// All pods must share one domain of this level.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub required_topology_level: Option<String>,
     /// All pods share one domain of this level if possible.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preferred_topology_level: Option<String>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: TopologySpec,
 }
 

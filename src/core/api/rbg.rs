@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::coordination::any;
 use super::engine::EngineSettings;
@@ -29,6 +30,7 @@ pub struct RoleBasedGroup {
 }
 
 /// Roles and their coordinations.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
@@ -37,18 +39,16 @@ pub struct RoleBasedGroupSpec {
     #[serde(deserialize_with = "null_default")]
     pub roles: Vec<Role>,
     /// Coordinations of the roles (KEP-30).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Vec<Coordination>>,
     /// KEP-32's spelling of `coordination`; only one of the two may be set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub coordination_requirements: Option<Vec<Coordination>>,
     /// PodGroup of the whole group.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
 }
 
 /// A role: prefill, decode, router.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
@@ -57,48 +57,37 @@ pub struct Role {
     #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Desired replicas, 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
     /// Roles that must be ready before the pods of this role are created.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
     /// Update strategy of the role (v1alpha1); not allowed in a rollingUpdate coordination.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub update_strategy: Option<Value>,
     /// Update strategy of the role (v1alpha2).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub rollout_strategy: Option<Value>,
     /// Workload of the role (v1alpha1): `apiVersion` and `kind`, a StatefulSet by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub workload: Option<Value>,
     /// Parallel or OrderedReady (v1alpha2).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_management_policy: Option<String>,
     /// Template of the pods (v1alpha1).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub template: Option<Value>,
     /// One pod in an instance (v1alpha2).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub standalone_pattern: Option<Value>,
     /// A leader and workers in an instance (v1alpha2).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub leader_worker_pattern: Option<Value>,
     /// A leader and workers in a replica (v1alpha1).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub leader_worker_set: Option<Value>,
     /// Annotations of the role's workload (v1alpha2); one of them names its kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub annotations: Option<Value>,
     /// Engine in the pods of the role. The annotation `rolegate.dev/engine` of a pod takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSettings>,
 }

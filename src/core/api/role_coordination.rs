@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::{apply, skip_serializing_none};
 
 use super::coordination::any;
 use super::engine::EngineSettings;
@@ -26,14 +27,13 @@ pub struct RoleCoordination {
 }
 
 /// Roles and their coordinations.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RoleCoordinationSpec {
     /// RoleBasedGroup in the same namespace with the roles and their desired replicas.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group_ref: Option<GroupRef>,
     /// Roles, if there is no RoleBasedGroup.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<CoordinatedRole>>,
     /// Coordinations of the roles, with unique names.
     #[serde(deserialize_with = "null_default")]
@@ -41,14 +41,11 @@ pub struct RoleCoordinationSpec {
     pub coordination: Vec<Coordination>,
     /// Desired number of segments: rolegate scales the workloads of all roles with a `segmentSize` together. Requires
     /// `serve --allow scale`, and the labels `rolegate.dev/group` and `rolegate.dev/role` on the workloads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub segments: Option<i64>,
     /// Removal of segments.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_in: Option<ScaleIn>,
     /// Refused: it belongs in the strategies of coordinations.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
 }
@@ -73,6 +70,7 @@ pub struct GroupRef {
 }
 
 /// A role and where its desired replicas come from: exactly one of `workloadRef` and `replicas`.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CoordinatedRole {
@@ -80,18 +78,16 @@ pub struct CoordinatedRole {
     #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Workload that creates the pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload_ref: Option<WorkloadRef>,
     /// Desired replicas, for pods without a single workload.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
     /// Engine in the pods of the role. The annotation `rolegate.dev/engine` of a pod takes precedence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSettings>,
 }
 
 /// Names a workload in the same namespace.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadRef {
@@ -99,9 +95,7 @@ pub struct WorkloadRef {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// StatefulSet, LeaderWorkerSet or Deployment.
-    #[serde(deserialize_with = "null_default")]
     pub kind: String,
     /// Name.
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_with::apply;
 
 use super::scheduling::{ResourceList, Toleration};
 use super::{Meta, ObjectKind, null_default};
@@ -10,14 +11,12 @@ use super::{Meta, ObjectKind, null_default};
 pub const RUNTIME_CLASS: ObjectKind = ObjectKind::cluster_scoped("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses");
 
 /// A RuntimeClass, limited to the fields that decide where its pods go.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RuntimeClass {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub overhead: Overhead,
-    #[serde(deserialize_with = "null_default")]
     pub scheduling: Scheduling,
 }
 
@@ -29,11 +28,10 @@ pub struct Overhead {
     pub pod_fixed: ResourceList,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Scheduling {
-    #[serde(deserialize_with = "null_default")]
     pub node_selector: BTreeMap<String, String>,
-    #[serde(deserialize_with = "null_default")]
     pub tolerations: Vec<Toleration>,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use serde_with::apply;
 
 use super::pod::{PodCondition, SchedulingGate};
 use super::quantity::Quantity;
@@ -15,14 +16,12 @@ use super::{Meta, null_default};
 pub type ResourceList = BTreeMap<String, Quantity>;
 
 /// A pod or a pod template, limited to the fields that decide its placement.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct SchedulingPod {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: SchedulingSpec,
-    #[serde(deserialize_with = "null_default")]
     pub status: SchedulingStatus,
 }
 
@@ -44,42 +43,38 @@ impl SchedulingPod {
 }
 
 /// The fields of a pod's status that tell the resources it takes.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingStatus {
     /// Pending, Running, Succeeded, Failed, Unknown.
-    #[serde(deserialize_with = "null_default")]
     pub phase: String,
     /// Only `PodResizePending` is read.
-    #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<PodCondition>,
     /// Node on which the scheduler makes room for the pod.
     pub nominated_node_name: Option<String>,
-    #[serde(deserialize_with = "null_default")]
     pub init_container_statuses: Vec<ContainerHas>,
-    #[serde(deserialize_with = "null_default")]
     pub container_statuses: Vec<ContainerHas>,
     /// Resources that the kubelet granted to the pod as a whole.
-    #[serde(deserialize_with = "null_default")]
     pub allocated_resources: ResourceList,
     /// Resources that the pod as a whole runs with.
     pub resources: Option<ResourceRequests>,
 }
 
 /// Resources of a container; they differ from its requests during a resize.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerHas {
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Resources that the kubelet granted.
-    #[serde(deserialize_with = "null_default")]
     pub allocated_resources: ResourceList,
     /// Resources that the container runs with; absent when the status does not report them.
     pub resources: Option<ResourceRequests>,
 }
 
 /// The fields of a pod's spec that decide its placement.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingSpec {
@@ -90,36 +85,24 @@ pub struct SchedulingSpec {
     pub priority: Option<i32>,
     /// `Never` for a pod that preempts no other pod.
     pub preemption_policy: Option<String>,
-    #[serde(deserialize_with = "null_default")]
     pub scheduling_gates: Vec<SchedulingGate>,
-    #[serde(deserialize_with = "null_default")]
     pub node_selector: BTreeMap<String, String>,
-    #[serde(deserialize_with = "null_default")]
     pub affinity: SchedulingAffinity,
-    #[serde(deserialize_with = "null_default")]
     pub tolerations: Vec<Toleration>,
-    #[serde(deserialize_with = "null_default")]
     pub containers: Vec<SchedulingContainer>,
     /// Init containers with `restartPolicy: Always` are sidecars.
-    #[serde(deserialize_with = "null_default")]
     pub init_containers: Vec<SchedulingContainer>,
     /// Resources of the sandbox, in addition to those of the containers.
-    #[serde(deserialize_with = "null_default")]
     pub overhead: ResourceList,
     /// Resources of the pod as a whole, in place of the sum of its containers.
-    #[serde(deserialize_with = "null_default")]
     pub resources: ResourceRequests,
     /// When true, every container port is a port of the node.
-    #[serde(deserialize_with = "null_default")]
     pub host_network: bool,
     /// False for a pod in a user namespace.
     pub host_users: Option<bool>,
-    #[serde(deserialize_with = "null_default")]
     pub topology_spread_constraints: Vec<SpreadConstraint>,
-    #[serde(deserialize_with = "null_default")]
     pub volumes: Vec<Volume>,
     /// Claims of devices (DRA).
-    #[serde(deserialize_with = "null_default")]
     pub resource_claims: Vec<PodResourceClaim>,
 }
 
@@ -131,21 +114,19 @@ pub struct PodResourceClaim {
     pub resource_claim_template_name: Option<String>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingContainer {
-    #[serde(deserialize_with = "null_default")]
     pub name: String,
-    #[serde(deserialize_with = "null_default")]
     pub resources: ResourceRequests,
-    #[serde(deserialize_with = "null_default")]
     pub ports: Vec<ContainerPort>,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
-    #[serde(deserialize_with = "null_default")]
     pub restart_policy_rules: Vec<RestartRule>,
     /// Variables whose value is a number, such as that of the processes of an engine. Others are not kept: many pods are read.
     #[serde(rename = "env", deserialize_with = "numbers")]
+    #[serde_with(skip_apply)]
     pub numbers: Vec<(String, u32)>,
 }
 
@@ -178,14 +159,13 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, u3
     Ok(written.into_iter().filter_map(number).collect())
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceRequests {
     /// Amounts that the scheduler counts.
-    #[serde(deserialize_with = "null_default")]
     pub requests: ResourceList,
     /// Amounts that the scheduler counts where a request is missing.
-    #[serde(deserialize_with = "null_default")]
     pub limits: ResourceList,
 }
 
@@ -205,31 +185,26 @@ pub struct ContainerPort {
 }
 
 /// A taint that a pod tolerates.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
 pub struct Toleration {
     /// Empty, together with `Exists`, matches every key.
-    #[serde(deserialize_with = "null_default")]
     pub key: String,
     /// `Equal` or `Exists`; empty is `Equal`.
-    #[serde(deserialize_with = "null_default")]
     pub operator: String,
-    #[serde(deserialize_with = "null_default")]
     pub value: String,
     /// Empty matches every effect.
-    #[serde(deserialize_with = "null_default")]
     pub effect: String,
 }
 
 /// The required affinities of a pod.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingAffinity {
-    #[serde(deserialize_with = "null_default")]
     pub node_affinity: NodeAffinity,
-    #[serde(deserialize_with = "null_default")]
     pub pod_affinity: Required,
-    #[serde(deserialize_with = "null_default")]
     pub pod_anti_affinity: Required,
 }
 
@@ -250,14 +225,13 @@ pub struct NodeSelector {
 }
 
 /// Requirements, all of which must match; an empty term matches no node.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
-    #[serde(deserialize_with = "null_default")]
     pub match_expressions: Vec<NodeRequirement>,
     /// Requirements on fields; `metadata.name` is the only field.
-    #[serde(deserialize_with = "null_default")]
     pub match_fields: Vec<NodeRequirement>,
 }
 
@@ -282,49 +256,47 @@ pub struct Required {
 }
 
 /// `v1.PodAffinityTerm`.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodAffinityTerm {
     /// Node label whose values are the domains.
+    #[serde_with(skip_apply)]
     pub topology_key: String,
     /// Selector of the pods that the term refers to; absent selects none.
     pub label_selector: Option<LabelSelector>,
     /// Namespaces of these pods; without namespaces and namespace selector, the namespace of the pod.
-    #[serde(deserialize_with = "null_default")]
     pub namespaces: Vec<String>,
     /// Selector of more namespaces; empty selects all.
     pub namespace_selector: Option<LabelSelector>,
     /// Keys of labels whose values must equal those of the pod.
-    #[serde(deserialize_with = "null_default")]
     pub match_label_keys: Vec<String>,
     /// Keys of labels whose values must differ from those of the pod.
-    #[serde(deserialize_with = "null_default")]
     pub mismatch_label_keys: Vec<String>,
 }
 
 /// `v1.TopologySpreadConstraint`.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadConstraint {
     /// Node label whose values are the domains.
+    #[serde_with(skip_apply)]
     pub topology_key: String,
     /// Most pods that a domain may have beyond the domain with the fewest.
+    #[serde_with(skip_apply)]
     pub max_skew: u32,
     /// With fewer domains, the fewest pods count as 0; absent is 1.
     pub min_domains: Option<u32>,
     /// `DoNotSchedule` makes the constraint a requirement.
-    #[serde(deserialize_with = "null_default")]
     pub when_unsatisfiable: String,
     /// Selector of the counted pods; absent selects none.
     pub label_selector: Option<LabelSelector>,
     /// Keys of labels whose values must equal those of the pod.
-    #[serde(deserialize_with = "null_default")]
     pub match_label_keys: Vec<String>,
     /// `Ignore` also counts nodes that the pod does not select.
-    #[serde(deserialize_with = "null_default")]
     pub node_affinity_policy: String,
     /// `Honor` does not count nodes with taints that the pod does not tolerate.
-    #[serde(deserialize_with = "null_default")]
     pub node_taints_policy: String,
 }
 

@@ -4,29 +4,27 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::null_default;
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    #[serde(deserialize_with = "null_default")]
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements, all of which must hold.
-    #[serde(deserialize_with = "null_default")]
     pub match_expressions: Vec<Requirement>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
-    #[serde(deserialize_with = "null_default")]
     pub key: String,
     /// In, NotIn, Exists or DoesNotExist.
-    #[serde(deserialize_with = "null_default")]
     pub operator: String,
     /// Values for In and NotIn.
-    #[serde(deserialize_with = "null_default")]
     pub values: Vec<String>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::{Meta, ObjectKind, null_default};
 
@@ -16,16 +17,15 @@ pub struct Service {
     pub spec: ServiceSpec,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpec {
     /// `None` for a headless Service, which gives each of its pods a name.
-    #[serde(rename = "clusterIP", deserialize_with = "null_default")]
+    #[serde(rename = "clusterIP")]
     pub cluster_ip: String,
     /// True when pods have their names before they are ready.
-    #[serde(deserialize_with = "null_default")]
     pub publish_not_ready_addresses: bool,
     /// Labels of the pods that it gives a name; none for a Service whose endpoints others write.
-    #[serde(deserialize_with = "null_default")]
     pub selector: BTreeMap<String, String>,
 }

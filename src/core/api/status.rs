@@ -6,67 +6,58 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_with::apply;
 
 use super::readable;
 
 /// Status of a group. Fields of other controllers are kept.
+#[apply(
+    Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")],
+    Vec => #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")],
+    BTreeMap => #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")],
+)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct GroupStatus {
     /// `metadata.generation` of the observed object.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Conditions of rolegate and of other controllers.
-    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Progress of each coordination (KEP-30).
-    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub coordination_state: Vec<CoordinationState>,
     /// Time at which the group was first ready; before it, the group is in deployment.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub first_ready_time: Option<String>,
     /// Time at which pods or a rollout last moved, as of the last write: no older than a minute then.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_moved_time: Option<String>,
     /// Desired replicas of each role when the group was last ready.
-    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub last_ready_replicas: BTreeMap<String, u32>,
     /// Committed. Replicas of each role up to the highest of which a pod was ready once: its updates are held.
-    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub served: BTreeMap<String, u32>,
     /// Cohorts: pods that were updated together.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub cohorts: Option<Cohorts>,
     /// Observed workload of each role that is updated in step.
-    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub observed_workloads: BTreeMap<String, ObservedWorkload>,
     /// Number of released segments, if the workloads are scaled together.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub segments: Option<u32>,
     /// Label selector of one pod for each released segment, for autoscalers.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// Committed. Replicas whose pods have succeeded, by role; they count after the pods and the Job are deleted.
-    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub succeeded: BTreeMap<String, Vec<Succeeded>>,
     /// Committed. Segments under removal.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub draining: Option<Draining>,
     /// Committed. Recoveries of batches within the window.
-    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<RecoveryState>,
     /// Committed. Requests for nodes for batches that fit nowhere.
-    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub provisioning: Vec<ProvisioningState>,
     /// Values of the print columns.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Fields that other controllers keep here.
     #[serde(flatten)]
+    #[serde_with(skip_apply)]
     #[schemars(skip)]
     pub other: BTreeMap<String, Value>,
 }
@@ -95,6 +86,7 @@ impl GroupStatus {
 }
 
 /// A condition, in the shape of `metav1.Condition`.
+#[apply(Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
@@ -109,14 +101,13 @@ pub struct Condition {
     #[serde(deserialize_with = "readable")]
     pub message: String,
     /// Time of the last change of `status`.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
     /// `metadata.generation` of the observed object.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
 /// How far one coordination has come (KEP-30, CoordinationState).
+#[apply(Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CoordinationState {
@@ -126,7 +117,7 @@ pub struct CoordinationState {
     /// Progress by role.
     #[serde(deserialize_with = "values")]
     pub progress: BTreeMap<String, RoleProgress>,
-    /// Committed. Domain (value of the node label) by batch number from 0.
+    /// Committed. Domain (value of the node label) by batch number from 0; empty for a batch that had one and lost it.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub domains: BTreeMap<String, String>,
     /// Committed. Numbers from 0 of batches that are or were complete, `0-3,5`, if batches are recovered.
@@ -141,66 +132,66 @@ pub struct CoordinationState {
     #[schemars(schema_with = "counts")]
     pub complete_sizes: BTreeMap<String, u32>,
     /// Committed. Number of batches that are accepted, from the first on, with `readyWhen.object` or a canary.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub accepted: Option<u32>,
     /// Committed. State of the open rollout.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutState>,
     /// Time of the last change of a state, a released count, a domain or a step.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
 }
 
 impl CoordinationState {
     /// Iterates over the domains, each with the number of its batch from 0. An entry of another form is skipped.
     pub fn domains(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.entries().filter(|(_, domain)| !domain.is_empty())
+    }
+
+    /// Iterates over the batches that have lost their domain.
+    pub fn displaced(&self) -> impl Iterator<Item = u32> {
+        self.entries().filter(|(_, domain)| domain.is_empty()).map(|(batch, _)| batch)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (u32, &str)> {
         self.domains.iter().filter_map(|(batch, domain)| Some((batch.parse().ok()?, domain.as_str())))
     }
 }
 
 /// How far an open rollout has come.
+#[apply(
+    u32 => #[serde(deserialize_with = "readable")] #[schemars(range(min = 0, max = 2_147_483_647))],
+    Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")],
+    BTreeMap => #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")],
+)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutState {
     /// Step under way from 1, or the complete one during the pause after it; 0 without steps.
-    #[serde(deserialize_with = "readable")]
-    #[schemars(range(min = 0, max = 2_147_483_647))]
     pub step: u32,
     /// Number of steps; 0 without steps.
-    #[serde(deserialize_with = "readable")]
-    #[schemars(range(min = 0, max = 2_147_483_647))]
     pub steps: u32,
     /// Time at which the pause after the step began.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub paused_since: Option<String>,
     /// Shares in percent, by role, at which the last pause ended.
-    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub passed: BTreeMap<String, u32>,
     /// Revision to which each role of the rollout is updated.
-    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub revisions: BTreeMap<String, String>,
     /// Time at which the last edit of one of these roles was seen.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// That the rollout went back from these revisions, which are not tried again before a template is edited.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub rolled_back: Option<RolledBack>,
 }
 
 /// Why and when a rollout went back.
+#[apply(_ => #[serde(deserialize_with = "readable")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolledBack {
     /// Time of the decision.
-    #[serde(deserialize_with = "readable")]
     pub since: String,
     /// Reason in one word: ReplicasNotReady, ObjectNotReady or Requested.
-    #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// The reason in a sentence.
-    #[serde(deserialize_with = "readable")]
     pub message: String,
 }
 
@@ -243,29 +234,26 @@ pub struct RevisionCohort {
 }
 
 /// A workload as the conditions of its group speak of it.
+#[apply(Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObservedWorkload {
     /// `metadata.generation` of the workload. Changes of the partition by rolegate also raise it.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
     /// Annotation `rolegate.dev/rollout` of the workload.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub rollout: Option<String>,
 }
 
 /// Replicas of one Job that have done their work.
+#[apply(_ => #[serde(deserialize_with = "readable")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Succeeded {
     /// UID of the Job; another Job starts anew.
-    #[serde(deserialize_with = "readable")]
     pub job: String,
     /// Numbers of the replicas from 0, `0-3,5`.
-    #[serde(deserialize_with = "readable")]
     pub replicas: String,
     /// Pods of one replica.
-    #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub size: u32,
 }
@@ -282,6 +270,7 @@ pub struct Draining {
 }
 
 /// A batch that was complete and lost a replica, and what became of it.
+#[apply(Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RecoveryState {
@@ -300,57 +289,51 @@ pub struct RecoveryState {
     #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// Time of the loss.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Time at which a waiting recovery deletes pods.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
     /// Creation time of the youngest old pod; later pods are not deleted.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub youngest: Option<String>,
     /// Time of completion.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub completed: Option<String>,
     /// Start times of recoveries within the window.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<String>,
     /// Last known state of the lost pod.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostPod>,
     /// `metadata.generation` of the object at exhaustion; a change allows recoveries again.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
 }
 
 /// A pod that was lost, as it was last seen.
+#[apply(_ => #[serde(deserialize_with = "readable")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LostPod {
     /// Role of the pod.
-    #[serde(deserialize_with = "readable")]
     pub role: String,
     /// Ordinal of the replica.
-    #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub ordinal: u32,
     /// Name of the pod, if known.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub pod: String,
     /// Node of the pod.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
     /// Reason of the pod, of a condition or of a container.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Exit code of the terminated container.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Termination message or message of the pod, at most 512 bytes.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
 /// A request for nodes for a batch that fits nowhere.
+#[apply(Option => #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProvisioningState {
@@ -378,10 +361,8 @@ pub struct ProvisioningState {
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
     /// Time of the request, or at which it was given up.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Time before which nodes are not requested again.
-    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
     /// Domains in which earlier requests got too few nodes.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]

@@ -2,6 +2,7 @@
 //! pod with a claim can run on.
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::quantity::Quantity;
 use super::scheduling::{NodeSelector, ResourceRequests};
@@ -26,35 +27,31 @@ pub const VOLUME_KINDS: [ObjectKind; 5] =
     [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
 
 /// A claim, limited to its size, and the volume and the class that it refers to.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolumeClaim {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: ClaimSpec,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSpec {
     /// Name of the bound volume.
-    #[serde(deserialize_with = "null_default")]
     pub volume_name: String,
     /// Name of the class that provides the volume.
-    #[serde(deserialize_with = "null_default")]
     pub storage_class_name: String,
-    #[serde(deserialize_with = "null_default")]
     pub resources: ResourceRequests,
 }
 
 /// A volume, limited to the nodes that can reach it.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolume {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: VolumeSpec,
 }
 
@@ -74,19 +71,16 @@ pub struct VolumeNodeAffinity {
 }
 
 /// A StorageClass, limited to where its volumes can be created.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageClass {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
     /// The driver that creates the volumes.
-    #[serde(deserialize_with = "null_default")]
     pub provisioner: String,
     /// `WaitForFirstConsumer` creates a volume where the pod runs.
-    #[serde(deserialize_with = "null_default")]
     pub volume_binding_mode: String,
     /// Where volumes can be created; empty is everywhere.
-    #[serde(deserialize_with = "null_default")]
     pub allowed_topologies: Vec<TopologyTerm>,
 }
 
@@ -108,12 +102,11 @@ pub struct TopologyLabel {
 }
 
 /// A driver of volumes.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CsiDriver {
-    #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_default")]
     pub spec: CsiDriverSpec,
 }
 

@@ -1,6 +1,7 @@
 //! Workloads that create pods.
 
 use serde::{Deserialize, Serialize};
+use serde_with::apply;
 
 use super::scheduling::SchedulingSpec;
 use super::status::Condition;
@@ -40,10 +41,10 @@ pub struct WorkloadStatus {
     pub conditions: Vec<Condition>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatefulSetSpec {
-    #[serde(deserialize_with = "null_default")]
     pub ordinals: Ordinals,
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
@@ -52,11 +53,8 @@ pub struct StatefulSetSpec {
     /// Seconds that a pod must be ready before it counts.
     pub min_ready_seconds: Option<i64>,
     /// Name of the governing Service, which gives the pods their DNS names.
-    #[serde(deserialize_with = "null_default")]
     pub service_name: String,
-    #[serde(deserialize_with = "null_default")]
     pub update_strategy: UpdateStrategy,
-    #[serde(deserialize_with = "null_default")]
     pub template: PodTemplate,
 }
 
@@ -70,13 +68,12 @@ pub struct Ordinals {
 }
 
 /// `spec.updateStrategy` of a StatefulSet.
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
     /// RollingUpdate (default), OnDelete or Recreate.
-    #[serde(deserialize_with = "null_default")]
     pub r#type: String,
-    #[serde(deserialize_with = "null_default")]
     pub rolling_update: RollingUpdateBounds,
 }
 
@@ -126,6 +123,7 @@ pub struct DeploymentStatus {
     pub updated_replicas: Option<i64>,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentSpec {
@@ -134,9 +132,7 @@ pub struct DeploymentSpec {
     /// Seconds that a pod must be ready before it counts.
     pub min_ready_seconds: Option<i64>,
     /// True while the controller creates no pods of a new template.
-    #[serde(deserialize_with = "null_default")]
     pub paused: bool,
-    #[serde(deserialize_with = "null_default")]
     pub template: PodTemplate,
 }
 
@@ -150,6 +146,7 @@ pub struct LeaderWorkerSet {
     pub status: WorkloadStatus,
 }
 
+#[apply(_ => #[serde(deserialize_with = "null_default")])]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LeaderWorkerSetSpec {
@@ -157,11 +154,8 @@ pub struct LeaderWorkerSetSpec {
     pub replicas: Option<i64>,
     /// LeaderCreated (default) or LeaderReady.
     pub startup_policy: Option<String>,
-    #[serde(deserialize_with = "null_default")]
     pub network_config: NetworkConfig,
-    #[serde(deserialize_with = "null_default")]
     pub rollout_strategy: RolloutStrategy,
-    #[serde(deserialize_with = "null_default")]
     pub leader_worker_template: LeaderWorkerTemplate,
 }
 

@@ -28,19 +28,19 @@ pub enum BatchKind {
 impl BatchKind {
     /// Returns the word for one batch in messages.
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::SegmentPlacement => "segment",
-            Self::RollingDeploy => "step",
-            Self::AffinityScheduling => "batch",
-        }
+        self.one_and_several().0
     }
 
     /// Returns the word for several batches in messages.
     pub const fn words(self) -> &'static str {
+        self.one_and_several().1
+    }
+
+    const fn one_and_several(self) -> (&'static str, &'static str) {
         match self {
-            Self::SegmentPlacement => "segments",
-            Self::RollingDeploy => "steps",
-            Self::AffinityScheduling => "batches",
+            Self::SegmentPlacement => ("segment", "segments"),
+            Self::RollingDeploy => ("step", "steps"),
+            Self::AffinityScheduling => ("batch", "batches"),
         }
     }
 }
@@ -254,7 +254,7 @@ impl Batching {
         };
         let whole = deploy.direct.get(WHOLE).filter(|value| !value.is_i64());
         if let Some(value) = whole.filter(|value| !value.is_boolean() && !value.is_null()) {
-            wrong(at.child(WHOLE), value, MUST_BE_TRUE_OR_FALSE);
+            wrong(at.child(WHOLE), value, "must be true or false");
         }
         let whole = whole.and_then(Value::as_bool).unwrap_or(false);
         let (sizes, sizes_at) = if let Some(step) = &deploy.role_deploy_step {
@@ -280,7 +280,7 @@ impl Batching {
         let topology = constraint
             .and_then(|constraint| Topology::of_deploy_constraint(constraint, fields.by_rule("constraint-mode")));
         if constraint.is_some() && topology.is_none() && gangs.is_none() {
-            fields.wrong(fields.at.child("topologyLayerName"), None, MUST_NAME_A_LAYER);
+            fields.wrong(fields.at.child("topologyLayerName"), None, "must name a layer of the ClusterTopology");
         }
         Self {
             kind: BatchKind::RollingDeploy,
@@ -337,8 +337,6 @@ fn note_no_sizes(sizes: &BTreeMap<String, i64>, at: &FieldPath, fields: &mut Rea
 const WHOLE: &str = "whole";
 
 const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";
-const MUST_NAME_A_LAYER: &str = "must name a layer of the ClusterTopology";
-const MUST_BE_TRUE_OR_FALSE: &str = "must be true or false";
 const MUST_BE_A_NUMBER: &str = "must be the number of replicas of a role";
 
 fn choose(

@@ -113,6 +113,7 @@ impl CliqueSet {
         }
         let cliques = template.cliques.iter().enumerate().map(|(index, clique)| {
             let at = cliques_at.index(index);
+            let (engine, scaled) = (clique.annotations.get(names::ENGINE), clique.spec.auto_scaling_config.as_ref());
             let set = |role: &Option<String>| role.clone().filter(|role| !role.is_empty());
             let beside = set(&clique.role_name).filter(|_| set(&clique.spec.role_name).is_none());
             let role_at = if beside.is_some() { at.clone() } else { at.child("spec") }.child("roleName");
@@ -120,18 +121,10 @@ impl CliqueSet {
                 name: clique.name.clone(),
                 at,
                 role: beside.or_else(|| set(&clique.spec.role_name)),
-                template: TemplateEngine::new(
-                    clique.annotations.get(names::ENGINE).map(|engine| engine.trim()),
-                    &clique.spec.pod_spec,
-                ),
+                template: TemplateEngine::new(engine.map(|engine| engine.trim()), &clique.spec.pod_spec),
                 role_at,
                 replicas: at_least_one(clique.spec.replicas),
-                max_replicas: clique
-                    .spec
-                    .auto_scaling_config
-                    .as_ref()
-                    .and_then(|config| config.max_replicas)
-                    .map(at_least_one_of),
+                max_replicas: scaled.and_then(|config| config.max_replicas).map(at_least_one_of),
                 group: listed.get(clique.name.as_str()).copied(),
             }
         });

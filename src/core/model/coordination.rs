@@ -49,10 +49,7 @@ impl Coordination {
         let nested = strategy.and_then(|s| s.rolling_update.clone()).map(|r| (r, strategy_at.child("rollingUpdate")));
         let flat =
             strategy.map(|s| s.flat.clone()).filter(|flat| !flat.is_empty()).map(|flat| (flat, strategy_at.clone()));
-        let mut positions = BTreeMap::new();
-        for (index, role) in entry.roles.iter().flatten().enumerate() {
-            positions.entry(role.clone()).or_insert(index);
-        }
+        let listed = entry.roles.as_deref().unwrap_or_default().iter().enumerate().rev();
         let batchings =
             strategy.map(|s| Batching::parse_all(s, &mut fields.within(REQUIRED, "strategy"))).unwrap_or_default();
         note_misplaced(entry, nested.is_some() && flat.is_some(), &mut fields);
@@ -77,7 +74,7 @@ impl Coordination {
             name: entry.name.clone(),
             // An empty list counts as absent, as for every Go client.
             roles: entry.roles.clone().filter(|roles| !roles.is_empty()),
-            positions,
+            positions: listed.map(|(index, role)| (role.clone(), index)).collect(),
             kind: entry.r#type.clone(),
             batchings,
             rolling_update,

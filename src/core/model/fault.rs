@@ -34,31 +34,25 @@ pub enum Cause {
 impl Cause {
     /// Returns the `reason` of a `metav1.StatusCause`.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Required => "FieldValueRequired",
-            Self::Invalid => "FieldValueInvalid",
-            Self::NotSupported => "FieldValueNotSupported",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::NotFound => "FieldValueNotFound",
-            Self::Forbidden | Self::NoRight => "FieldValueForbidden",
-            Self::TooLong => "FieldValueTooLong",
-            Self::TooMany => "FieldValueTooMany",
-            Self::Notice => "Notice",
-        }
+        self.row().0
     }
 
     /// Returns the words of Kubernetes for it.
     pub const fn words(self) -> &'static str {
+        self.row().1
+    }
+
+    const fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::Required => "Required value",
-            Self::Invalid => "Invalid value",
-            Self::NotSupported => "Unsupported value",
-            Self::Duplicate => "Duplicate value",
-            Self::NotFound => "Not found",
-            Self::Forbidden | Self::NoRight => "Forbidden",
-            Self::TooLong => "Too long",
-            Self::TooMany => "Too many",
-            Self::Notice => "",
+            Self::Required => ("FieldValueRequired", "Required value"),
+            Self::Invalid => ("FieldValueInvalid", "Invalid value"),
+            Self::NotSupported => ("FieldValueNotSupported", "Unsupported value"),
+            Self::Duplicate => ("FieldValueDuplicate", "Duplicate value"),
+            Self::NotFound => ("FieldValueNotFound", "Not found"),
+            Self::Forbidden | Self::NoRight => ("FieldValueForbidden", "Forbidden"),
+            Self::TooLong => ("FieldValueTooLong", "Too long"),
+            Self::TooMany => ("FieldValueTooMany", "Too many"),
+            Self::Notice => ("Notice", ""),
         }
     }
 }

@@ -103,20 +103,20 @@ impl GangTree {
         let spec = &group.spec;
         let constraints_at = spec_at.child("topologyConstraints");
         let constraints = spec.topology_constraints.as_ref();
-        let by_name: Vec<_> = constraints
-            .into_iter()
-            .flat_map(|constraints| &constraints.sub_groups)
-            .map(|(name, written)| {
-                let at = constraints_at.child("subGroups").key(name.as_str());
-                (name.clone(), Constraint::read(&written.clone().unwrap_or_default(), at))
-            })
-            .collect();
-        let mut positions = BTreeMap::new();
-        for (index, sub_group) in spec.sub_groups.iter().enumerate() {
-            positions.entry(sub_group.name.clone()).or_insert(index);
-        }
+        let by_name = constraints.into_iter().flat_map(|constraints| &constraints.sub_groups).map(|(name, written)| {
+            let at = constraints_at.child("subGroups").key(name.as_str());
+            (name.clone(), Constraint::read(&written.clone().unwrap_or_default(), at))
+        });
+        let listed = spec.sub_groups.iter().enumerate().rev();
+        let positions = listed.map(|(index, one)| (one.name.clone(), index)).collect();
         let sets_at = constraints_at.child("subGroupSets");
         let sets = constraints.into_iter().flat_map(|constraints| &constraints.sub_group_sets).enumerate();
+        let sets = sets.map(|(index, set)| {
+            let at = sets_at.index(index);
+            let constraint = Constraint::read(&set.constraint.clone().unwrap_or_default(), at.child("constraint"));
+            GangSet { members: set.sub_groups.clone(), constraint, at }
+        });
+        let global = constraints.and_then(|constraints| constraints.global.as_ref());
         Self {
             key: GroupKey::new(group.metadata.namespace(), group.metadata.display_name()),
             dialect,
@@ -124,22 +124,10 @@ impl GangTree {
             min_sub_group: spec.min_sub_group,
             scheduling_backoff: spec.scheduling_backoff,
             constraint: written(spec.topology_constraint.as_ref(), spec_at.child("topologyConstraint")),
-            fallback: constraints
-                .and_then(|constraints| constraints.global.as_ref())
-                .map(|global| Constraint::read(global, constraints_at.child("global"))),
+            fallback: global.map(|global| Constraint::read(global, constraints_at.child("global"))),
             gangs: gangs(spec, &spec_at, &positions, constraints),
-            sets: sets
-                .map(|(index, set)| {
-                    let at = sets_at.index(index);
-                    let constraint = set.constraint.clone().unwrap_or_default();
-                    GangSet {
-                        members: set.sub_groups.clone(),
-                        constraint: Constraint::read(&constraint, at.child("constraint")),
-                        at,
-                    }
-                })
-                .collect(),
-            by_name,
+            sets: sets.collect(),
+            by_name: by_name.collect(),
             place: group.metadata.annotation(names::PLACE) == Some("enabled"),
             positions,
             deleting: group.metadata.is_deleting(),
@@ -290,27 +278,23 @@ fn gangs(
 ) -> Vec<Gang> {
     let list_at = spec_at.child("subGroups");
     let named_at = spec_at.child("topologyConstraints").child("subGroups");
-    let mut gangs: Vec<_> = spec
-        .sub_groups
-        .iter()
-        .enumerate()
-        .map(|(index, sub_group)| {
-            let at = list_at.index(index);
-            let parent = sub_group.parent.clone().filter(|parent| !parent.is_empty());
-            let own = written(sub_group.topology_constraint.as_ref(), at.child("topologyConstraint"));
-            let named = constraints.and_then(|constraints| constraints.sub_groups.get(&sub_group.name)?.as_ref());
-            Gang {
-                name: sub_group.name.clone(),
-                above: parent.as_deref().and_then(|parent| positions.get(parent).copied()),
-                parent,
-                children: Vec::new(),
-                min_member: sub_group.min_member,
-                min_sub_group: sub_group.min_sub_group,
-                constraint: own.or_else(|| written(named, named_at.key(sub_group.name.as_str()))),
-                at,
-            }
-        })
-        .collect();
+    let gangs = spec.sub_groups.iter().enumerate().map(|(index, sub_group)| {
+        let at = list_at.index(index);
+        let parent = sub_group.parent.clone().filter(|parent| !parent.is_empty());
+        let own = written(sub_group.topology_constraint.as_ref(), at.child("topologyConstraint"));
+        let named = constraints.and_then(|constraints| constraints.sub_groups.get(&sub_group.name)?.as_ref());
+        Gang {
+            name: sub_group.name.clone(),
+            above: parent.as_deref().and_then(|parent| positions.get(parent).copied()),
+            parent,
+            children: Vec::new(),
+            min_member: sub_group.min_member,
+            min_sub_group: sub_group.min_sub_group,
+            constraint: own.or_else(|| written(named, named_at.key(sub_group.name.as_str()))),
+            at,
+        }
+    });
+    let mut gangs: Vec<_> = gangs.collect();
     let links: Vec<_> = gangs.iter().enumerate().filter_map(|(index, gang)| Some((gang.above?, index))).collect();
     for (above, index) in links {
         if let Some(parent) = gangs.get_mut(above) {
@@ -322,10 +306,7 @@ fn gangs(
 
 /// Returns a count as written, or the default; a negative value counts as 0.
 fn count(written: Option<i64>, default: usize) -> u32 {
-    match written {
-        Some(value) => u32::try_from(value.max(0)).unwrap_or(u32::MAX),
-        None => u32::try_from(default).unwrap_or(u32::MAX),
-    }
+    written.map_or_else(|| u32::try_from(default), |value| u32::try_from(value.max(0))).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

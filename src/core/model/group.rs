@@ -306,11 +306,7 @@ fn misplaced_scope(meta: &Meta) -> Option<FieldPath> {
 }
 
 fn positions(roles: &[Role]) -> BTreeMap<String, usize> {
-    let mut positions = BTreeMap::new();
-    for (index, role) in roles.iter().enumerate() {
-        positions.entry(role.name.clone()).or_insert(index);
-    }
-    positions
+    roles.iter().enumerate().rev().map(|(index, role)| (role.name.clone(), index)).collect()
 }
 
 impl Carrier {

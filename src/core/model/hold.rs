@@ -219,6 +219,7 @@ impl HoldReason {
                 "it goes as a whole when there is room for all its pods, which an elastic group creates only then; rolegate checks again whenever room is freed",
                 &[
                     "`rolegate fit GROUP` shows how to make room",
+                    "a domain that waits for pods to be bound takes it when they are, whatever `whenNoFit` says: see why those have no node",
                     "`whenNoFit: preempt` lets it take the place of pods of lower priority, if none of its own has preemptionPolicy Never; `release` lets it go to the domain with room for most of it",
                     "`whenNoFit: provision` requests nodes for it: this needs an autoscaler that serves the requests, and `--allow provision`",
                 ],
@@ -280,7 +281,7 @@ impl HoldReason {
                 &["see the rollout in `rolegate status GROUP`", "ask for the segments again"],
             ),
             Self::RolloutBehindHeldBatch => row(
-                &[ByLoop, WithoutPods],
+                &[ByLoop, WithoutPods, EndsByPerson],
                 "the rollout goes on when these replicas run, or are no longer desired",
                 &[
                     "make room for the held replicas",

@@ -1,5 +1,6 @@
 //! The group, role and ordinal of a pod: one pure function over the label schemes of all controllers that create pods.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{GroupKey, MadeBy, names};
@@ -170,7 +171,7 @@ impl<'a> Maker<'a> {
 
     /// Reports whether the name of a pod is that of its instance and a number.
     pub fn is_numbered_pod_of(meta: &Meta, instance: &str) -> bool {
-        let in_name = |pod: &str| pod.strip_prefix(instance)?.strip_prefix('-').and_then(number);
+        let in_name = |pod: &str| pod.strip_prefix(instance)?.strip_prefix('-').and_then(number::<u32>);
         meta.name.as_deref().and_then(in_name).is_some()
     }
 
@@ -299,6 +300,6 @@ fn instance_number(name: &str) -> Option<u32> {
 }
 
 /// Parses digits only; the standard library also accepts a sign.
-pub(super) fn number(text: &str) -> Option<u32> {
+pub(super) fn number<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -19,11 +19,7 @@ const USUAL: &[&[&str]] = &[
 
 impl Levels {
     /// Takes levels from wide to narrow, each with its spellings: layer name, alias, label key.
-    pub fn new<I, S>(levels: I) -> Self
-    where
-        I: IntoIterator<Item = S>,
-        S: IntoIterator<Item = String>,
-    {
+    pub fn new(levels: impl IntoIterator<Item = impl IntoIterator<Item = String>>) -> Self {
         Self(levels.into_iter().map(|spellings| spellings.into_iter().collect()).collect())
     }
 

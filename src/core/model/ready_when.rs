@@ -74,7 +74,7 @@ impl ReadyWhen {
         let seconds = written.min_ready_seconds;
         let read = seconds.and_then(|read| u32::try_from(read).ok()).filter(|read| *read <= LONGEST);
         if let (Some(seconds), None) = (seconds, read) {
-            fields.wrong(fields.at.child("minReadySeconds"), Some(seconds.to_string()), MUST_BE_SECONDS);
+            fields.wrong(fields.at.child("minReadySeconds"), Some(seconds.to_string()), "must be from 0 to 31536000");
         }
         let object = written.object.as_ref();
         let object =
@@ -90,13 +90,13 @@ impl AwaitedObject {
             fields.wrong(fields.at.child(field), quoted(value).filter(|_| !value.is_empty()), detail);
         };
         if version.is_empty() || version.contains('/') {
-            wrong("apiVersion", &written.api_version, MUST_BE_AN_API_VERSION);
+            wrong("apiVersion", &written.api_version, "must be the API version of the object, such as batch/v1");
         }
         if written.kind.is_empty() {
-            wrong("kind", "", MUST_NAME_A_KIND);
+            wrong("kind", "", "must name the kind of the object");
         }
         if written.name.is_empty() {
-            wrong("name", "", MUST_NAME_AN_OBJECT);
+            wrong("name", "", "must name the object");
         } else if subdomain_fault(&written.name.replace(variable, "0")).is_some() {
             let detail = if variable == STEP_VARIABLE { MUST_BE_A_NAME_OF_STEPS } else { MUST_BE_A_NAME_OF_SEGMENTS };
             wrong("name", &written.name, detail);
@@ -117,10 +117,6 @@ impl AwaitedObject {
     }
 }
 
-const MUST_BE_SECONDS: &str = "must be from 0 to 31536000";
-const MUST_BE_AN_API_VERSION: &str = "must be the API version of the object, such as batch/v1";
-const MUST_NAME_A_KIND: &str = "must name the kind of the object";
-const MUST_NAME_AN_OBJECT: &str = "must name the object";
 const MUST_BE_A_NAME_OF_SEGMENTS: &str =
     "must be the name of an object, in which `$(SEGMENT)` is the number of the segment";
 const MUST_BE_A_NAME_OF_STEPS: &str = "must be the name of an object, in which `$(STEP)` is the number of the step";

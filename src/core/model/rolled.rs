@@ -77,7 +77,7 @@ impl RolledWorkload {
         let unclaimed = claim.is_none();
         let claim = claim.or_else(|| former_claim(meta, meta.namespace())).filter(|_| !meta.is_deleting())?;
         Some(Self {
-            key: WorkloadKey { namespace: meta.namespace().to_owned(), kind, name: meta.display_name().to_owned() },
+            key: WorkloadKey::of(kind, meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation,

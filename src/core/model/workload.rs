@@ -9,14 +9,20 @@ use super::share::Unavailable;
 use super::words::words;
 use super::workload_kind::Surge;
 use super::{Hosts, RolloutClaim, WorkloadKind};
-use crate::api::IntOrString;
+use crate::api::{IntOrString, Meta};
 
 /// Kind, namespace and name of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadKey {
     pub namespace: String,
     pub kind: WorkloadKind,
     pub name: String,
+}
+
+impl WorkloadKey {
+    pub(super) fn of(kind: WorkloadKind, meta: &Meta) -> Self {
+        Self { namespace: meta.namespace().to_owned(), kind, name: meta.display_name().to_owned() }
+    }
 }
 
 impl fmt::Display for WorkloadKey {
@@ -37,7 +43,7 @@ pub enum OneByOne {
 }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
     pub key: WorkloadKey,
     /// Empty for an object without one.

@@ -5,9 +5,10 @@ use crate::api::ObjectKind;
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
 
 /// Kinds of workload that a role may refer to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkloadKind {
     /// `apps/v1 StatefulSet`.
+    #[default]
     StatefulSet,
     /// `leaderworkerset.x-k8s.io/v1 LeaderWorkerSet`.
     LeaderWorkerSet,

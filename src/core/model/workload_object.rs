@@ -1,7 +1,6 @@
 //! Workloads as the API server sends them: the properties of each kind's type, and the only place that knows the types.
 
 use std::fmt::Debug;
-use std::iter;
 
 use serde::de::DeserializeOwned;
 
@@ -10,8 +9,8 @@ use super::share::Unavailable;
 use super::workload::{OneByOne, OwnUpdate, desired, most};
 use super::workload_kind::takes_partition;
 use super::{
-    Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, gate_of_template, names, queued, rolled,
-    rollout_claim,
+    Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKey, WorkloadKind, gate_of_template, names, queued,
+    rolled, rollout_claim,
 };
 use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, LeaderWorkerTemplate, PodTemplate, StatefulSet};
@@ -170,6 +169,9 @@ impl WorkloadObject for LeaderWorkerSet {
         let spec = &self.spec;
         let template = &spec.leader_worker_template;
         let bounds = &spec.rollout_strategy.rolling_update_configuration;
+        let unique = spec.network_config.subdomain_policy == "UniquePerReplica";
+        let leader = &template.leader_template;
+        let workers = (leader.is_none() || desired(template.size) > 1).then_some(&template.worker_template);
         let one_by_one = if spec.startup_policy.as_deref() == Some("LeaderReady") {
             Some(OneByOne::LeaderReady)
         } else {
@@ -183,20 +185,9 @@ impl WorkloadObject for LeaderWorkerSet {
             one_by_one,
             subgroups: subgroups(template),
             subgroup_topology: self.metadata.annotation(names::LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY).map(str::to_owned),
-            hosts: Some(Hosts::of_leader_worker_set(
-                self.metadata.display_name(),
-                spec.network_config.subdomain_policy == "UniquePerReplica",
-            )),
-            templates: template
-                .leader_template
-                .iter()
-                .chain(
-                    (template.leader_template.is_none() || desired(template.size) > 1)
-                        .then_some(&template.worker_template),
-                )
-                .map(TemplateEngine::of)
-                .collect(),
-            ..plain(self, spec.replicas, template.leader_template.iter().chain([&template.worker_template]))
+            hosts: Some(Hosts::of_leader_worker_set(self.metadata.display_name(), unique)),
+            templates: leader.iter().chain(workers).map(TemplateEngine::of).collect(),
+            ..plain(self, spec.replicas, leader.iter().chain([&template.worker_template]))
         }
     }
 
@@ -297,37 +288,21 @@ fn plain<'a, T: WorkloadObject>(
 ) -> Workload {
     let meta = object.meta();
     let templates: Vec<_> = templates.into_iter().collect();
+    let metas = templates.iter().map(|template| &template.metadata);
     Workload {
-        key: super::WorkloadKey {
-            namespace: meta.namespace().to_owned(),
-            kind: T::KIND,
-            name: meta.display_name().to_owned(),
-        },
+        key: WorkloadKey::of(T::KIND, meta),
         uid: meta.uid.clone().unwrap_or_default(),
         desired: desired(replicas),
         replica_size: 1,
         template_labels: templates.iter().map(|template| template.metadata.labels.clone()).collect(),
-        partition: None,
-        min_ready_seconds: 0,
-        is_overdue: false,
         takes_partition: true,
-        max_surge: None,
-        max_unavailable: None,
-        one_by_one: None,
-        subgroups: 0,
-        subgroup_topology: None,
         claim: rollout_claim(meta, meta.namespace()),
         owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),
-        queued_as_one: false,
-        queue: iter::once(meta)
-            .chain(templates.iter().map(|template| &template.metadata))
-            .find_map(queued::queue_of)
-            .map(str::to_owned),
+        queue: [meta].into_iter().chain(metas).find_map(queued::queue_of).map(str::to_owned),
         asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
-        hosts: None,
         engines: engines(templates.iter().copied()),
         templates: templates.iter().map(|template| TemplateEngine::of(template)).collect(),
-        update: None,
         foreign_gate: templates.iter().copied().find_map(gate_of_template),
+        ..Workload::default()
     }
 }

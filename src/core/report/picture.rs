@@ -13,9 +13,9 @@ use crate::plan::decide::pod_groups::awaited;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
-use crate::plan::recovery::PAUSED;
+use crate::plan::recovery::{PAUSED, RecoveryContext};
 use crate::plan::rollout::Edit;
-use crate::plan::status::conditions::says_stalled;
+use crate::plan::status::conditions::{says_behind_held, says_stalled};
 use crate::plan::{
     Batch, Decision, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, HeldPod, LackWhat, MissingOwned,
     Observation, PodFacts, Snapshot, evaluate,
@@ -82,11 +82,16 @@ impl Picture {
         // Only the loop knows when it first saw an edit.
         let observation = Observation::of(group, &snapshot, snapshot.now, |_| None, |_| Edit::long_ago());
         let stalled = says_stalled(&group.status);
+        let behind = group.roles.iter().map(|role| role.name.clone());
+        let behind: Vec<_> = behind.filter(|role| says_behind_held(&group.status, role)).collect();
+        let recovery = RecoveryContext { off: !behind.is_empty(), ..RecoveryContext::default() };
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
             stalled,
+            behind: Some(&behind),
+            recovery: &recovery,
             missing_owned: &findings.missing_owned,
             diagnoses: &findings.diagnoses,
             elastic: ElasticContext { workloads: &snapshot.scaled, ..ElasticContext::default() },

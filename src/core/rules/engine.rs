@@ -69,11 +69,11 @@ pub(super) fn of_roles(group: &Group, _: &World, report: &mut Report) {
         for detail in
             half_groups(&role.workload.templates, role.engine.as_ref().and_then(|engine| engine.as_ref().ok()))
         {
-            report.warn(&role.name, template_at.clone(), Cause::Notice, None, detail);
+            report.notice(&role.name, template_at.clone(), detail);
         }
         if role.engine.is_some() && !role.workload.engines.is_empty() {
             let detail = "has no effect: the annotation `rolegate.dev/engine` of the pod template takes precedence";
-            report.warn(&role.name, at, Cause::Notice, None, detail);
+            report.notice(&role.name, at, detail);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::api::autoscaler::Autoscaler;
 use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::pod_group::{self, Topology};
 use crate::api::service::Service;
-use crate::api::{ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup};
+use crate::api::{CoordinatedPolicy, ObjectKind, Pod, PodGroup};
 use crate::model::{AwaitedKind, Dialect, GangTree, Layers, Levels, WorkloadObject, identify};
 
 /// Decodes an object of one kind into the world.
@@ -17,18 +17,15 @@ pub(super) type AddJson = fn(ObjectKind, &str, &mut World) -> Result<(), DecodeE
 
 /// Adds a RoleCoordination without its sources, which may come later: its claims and references are in the object itself.
 pub(super) fn add_carrier(kind: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_group(read_group(kind, object, &())?);
-    Ok(())
+    read_group(kind, object, &()).map(|group| world.add_group(group))
 }
 
 pub(super) fn add_topology(kind: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_topology(Layers::parse(kind, &decode::<ClusterTopology>(object)?));
-    Ok(())
+    decode(object).map(|topology| world.add_topology(Layers::parse(kind, &topology)))
 }
 
 pub(super) fn add_policy(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_policy(decode::<CoordinatedPolicy>(object)?);
-    Ok(())
+    decode::<CoordinatedPolicy>(object).map(|policy| world.add_policy(policy))
 }
 
 pub(super) fn add_workload<T: WorkloadObject>(
@@ -36,23 +33,19 @@ pub(super) fn add_workload<T: WorkloadObject>(
     object: &str,
     world: &mut World,
 ) -> Result<(), DecodeError> {
-    world.add_workload(decode::<T>(object)?.workload());
-    Ok(())
+    decode::<T>(object).map(|read| world.add_workload(read.workload()))
 }
 
 pub(super) fn add_budget(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_budget(decode::<PodDisruptionBudget>(object)?);
-    Ok(())
+    decode::<PodDisruptionBudget>(object).map(|budget| world.add_budget(budget))
 }
 
 pub(super) fn add_autoscaler(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_autoscaler(decode::<Autoscaler>(object)?);
-    Ok(())
+    decode::<Autoscaler>(object).map(|autoscaler| world.add_autoscaler(autoscaler))
 }
 
 pub(super) fn add_service(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
-    world.add_service(decode::<Service>(object)?);
-    Ok(())
+    decode::<Service>(object).map(|service| world.add_service(service))
 }
 
 pub(super) fn add_pod(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {

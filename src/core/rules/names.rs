@@ -48,11 +48,8 @@ fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&
     if word.len() > LONGEST {
         return None;
     }
-    let near = names
-        .into_iter()
-        .filter(|name| name.len() <= LONGEST)
-        .take(COMPARED)
-        .map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let compared = names.into_iter().filter(|name| name.len() <= LONGEST).take(COMPARED);
+    let near = compared.map(|name| (strsim::damerau_levenshtein(word, name), name));
     near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
 }
 

@@ -6,7 +6,7 @@ use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
 use super::percent::{rolling_update_faults, scaling_skew_fault};
 use super::question::Question;
-use super::rule::Rule;
+use super::rule::{Rule, error, warning};
 use super::violation::{quoted, supported};
 use super::{Cause, Known, Need, Report, World};
 use crate::api::CoordinatedPolicy;
@@ -14,10 +14,10 @@ use crate::api::coordinated_policy::PolicyRule;
 use crate::model::{FieldPath, GroupKey};
 
 const RULES: &[Rule<CoordinatedPolicy>] = &[
-    Rule::error("policy-role", "every role exists in the group of the same name", roles_exist),
-    Rule::error("policy-format", "names are there, and bounds are percentages or numbers", format),
-    Rule::error("policy-overlap", "a role is in one rule of each kind", overlap),
-    Rule::warning("policy-unbound", "there is a group of the same name", bound),
+    error("policy-role", "every role exists in the group of the same name", roles_exist),
+    error("policy-format", "names are there, and bounds are percentages or numbers", format),
+    error("policy-overlap", "a role is in one rule of each kind", overlap),
+    warning("policy-unbound", "there is a group of the same name", bound),
 ];
 
 impl JudgedObject for CoordinatedPolicy {
@@ -75,10 +75,10 @@ const PROGRESSIONS: &[&str] = &["OrderScheduled", "OrderReady"];
 fn format(policy: &CoordinatedPolicy, _: &World, report: &mut Report) {
     for (at, rule) in rules(policy) {
         if rule.name.is_empty() {
-            report.error("", at.child("name"), Cause::Required, None, "must name the rule");
+            report.require("", at.child("name"), "must name the rule");
         }
         if rule.roles.is_empty() {
-            report.error(&rule.name, at.child("roles"), Cause::Required, None, "must name at least one role");
+            report.require(&rule.name, at.child("roles"), "must name at least one role");
         }
         let strategy_at = at.child("strategy");
         if let Some(update) = &rule.strategy.rolling_update {
@@ -88,8 +88,7 @@ fn format(policy: &CoordinatedPolicy, _: &World, report: &mut Report) {
             for (field, _) in
                 [("by", update.by.is_some()), ("steps", update.steps.is_some())].iter().filter(|(_, is)| *is)
             {
-                let path = strategy_at.child("rollingUpdate").child(*field);
-                report.error(&rule.name, path, Cause::Forbidden, None, NOT_OF_RBG);
+                report.forbid(&rule.name, strategy_at.child("rollingUpdate").child(*field), NOT_OF_RBG);
             }
         }
         let Some(scaling) = &rule.strategy.scaling else { continue };
@@ -134,7 +133,6 @@ fn bound(policy: &CoordinatedPolicy, world: &World, report: &mut Report) {
     let key = key(policy);
     if matches!(world.role_based_group(&key), Known::Absent) {
         let detail = "no RoleBasedGroup has this name, and the policy is bound by name: it has no effect";
-        let path = FieldPath::new("metadata").child("name");
-        report.warn(&key.name, path, Cause::NotFound, quoted(&key.name), detail);
+        report.warn(&key.name, FieldPath::new("metadata").child("name"), Cause::NotFound, quoted(&key.name), detail);
     }
 }

@@ -30,19 +30,19 @@ pub type Rule<T> = RuleOf<fn(&T, &World, &mut Report)>;
 /// A rule on updates of objects of type `T`.
 pub type ChangeRule<T> = RuleOf<fn(&Change<'_, T>, &World, &mut Report)>;
 
+pub(super) const fn error<C>(id: &'static str, summary: &'static str, check: C) -> RuleOf<C> {
+    RuleOf { id, level: Level::Error, summary, check }
+}
+
+pub(super) const fn warning<C>(id: &'static str, summary: &'static str, check: C) -> RuleOf<C> {
+    RuleOf { id, level: Level::Warning, summary, check }
+}
+
+pub(super) const fn either<C>(id: &'static str, summary: &'static str, check: C) -> RuleOf<C> {
+    RuleOf { id, level: Level::Either, summary, check }
+}
+
 impl<C> RuleOf<C> {
-    pub(super) const fn error(id: &'static str, summary: &'static str, check: C) -> Self {
-        Self { id, level: Level::Error, summary, check }
-    }
-
-    pub(super) const fn warning(id: &'static str, summary: &'static str, check: C) -> Self {
-        Self { id, level: Level::Warning, summary, check }
-    }
-
-    pub(super) const fn either(id: &'static str, summary: &'static str, check: C) -> Self {
-        Self { id, level: Level::Either, summary, check }
-    }
-
     pub(super) fn run_all(rules: &[Self], check: impl Fn(&C, &mut Report)) -> Vec<Violation> {
         let mut report = Report::default();
         for rule in rules {
@@ -53,11 +53,9 @@ impl<C> RuleOf<C> {
     }
 }
 
-impl<T> Rule<T> {
-    /// A rule of which all faults are found when the object is read.
-    pub(super) const fn of_reading(id: &'static str, summary: &'static str) -> Self {
-        Self::error(id, summary, |_, _, _| {})
-    }
+/// A rule of which all faults are found when the object is read.
+pub(super) const fn of_reading<T>(id: &'static str, summary: &'static str) -> Rule<T> {
+    error(id, summary, |_, _, _| {})
 }
 
 /// An update, for rules on changed fields.

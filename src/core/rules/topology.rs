@@ -6,24 +6,23 @@ use super::decode::{DecodeError, decode};
 use super::judged::{JudgedObject, run};
 use super::names::label_key_fault;
 use super::question::Question;
-use super::rule::{Change, ChangeRule, Rule};
+use super::rule::{Change, ChangeRule, Rule, error};
 use super::violation::quoted;
 use super::{Cause, Need, Report, World};
 use crate::model::{FieldPath, Group, Layers};
 
 const RULES: &[Rule<Layers>] = &[
-    Rule::error("topology-layers", "there is at least one layer, with a name and key of its own", layers),
-    Rule::error("topology-key", "keys are label keys", keys),
-    Rule::error("topology-scope", "topologyScope orders every layer, without ties", scope),
+    error("topology-layers", "there is at least one layer, with a name and key of its own", layers),
+    error("topology-key", "keys are label keys", keys),
+    error("topology-scope", "topologyScope orders every layer, without ties", scope),
 ];
 
 /// Rules on updates.
-const CHANGE_RULES: &[ChangeRule<Layers>] =
-    &[ChangeRule::error("topology-immutable", "the spec does not change", immutable)];
+const CHANGE_RULES: &[ChangeRule<Layers>] = &[error("topology-immutable", "the spec does not change", immutable)];
 
 /// Rules on deletes.
 const DELETE_RULES: &[Rule<Layers>] =
-    &[Rule::error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
+    &[error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
 
 impl JudgedObject for Layers {
     const TITLE: &'static str = "cluster-topology";
@@ -51,23 +50,22 @@ pub fn is_valid(layers: &Layers) -> bool {
 
 fn layers(layers: &Layers, _: &World, report: &mut Report) {
     if layers.spec.layers.is_some() && layers.spec.layers_kep75.is_some() {
-        let path = FieldPath::new("spec").child("Layers");
-        report.error("", path, Cause::Forbidden, None, "may not be set together with `layers`");
+        report.forbid("", FieldPath::new("spec").child("Layers"), "may not be set together with `layers`");
     }
     if layers.spec.layers().is_empty() {
-        report.error("", layers.at.clone(), Cause::Required, None, "must have at least one layer");
+        report.require("", layers.at.clone(), "must have at least one layer");
     }
     let (mut names, mut keys) = (BTreeSet::new(), BTreeSet::new());
     for (index, layer) in layers.spec.layers().iter().enumerate() {
         let at = layers.at.index(index);
         let name = layer.name.as_str();
         if name.is_empty() {
-            report.error(name, at.child("name"), Cause::Required, None, "must name the layer");
+            report.require(name, at.child("name"), "must name the layer");
         } else if !names.insert(name) {
             report.error(name, at.child("name"), Cause::Duplicate, quoted(name), "");
         }
         if layer.key.is_empty() {
-            report.error(name, at.child("key"), Cause::Required, None, "must name a node label");
+            report.require(name, at.child("key"), "must name a node label");
         } else if !keys.insert(layer.key.as_str()) {
             report.error(name, at.child("key"), Cause::Duplicate, quoted(&layer.key), "");
         }
@@ -99,15 +97,13 @@ fn scope(layers: &Layers, _: &World, report: &mut Report) {
         }
     }
     for name in names.into_iter().filter(|name| !name.is_empty() && !scope.contains_key(*name)) {
-        let detail = "must be set, since `topologyScope` orders all layers or none";
-        report.error(name, at.key(name), Cause::Required, None, detail);
+        report.require(name, at.key(name), "must be set, since `topologyScope` orders all layers or none");
     }
 }
 
 fn immutable(change: &Change<'_, Layers>, _: &World, report: &mut Report) {
     if change.old.spec != change.new.spec {
-        let detail = "may not change; make another ClusterTopology and refer to that";
-        report.error("", FieldPath::new("spec"), Cause::Forbidden, None, detail);
+        report.forbid("", FieldPath::new("spec"), "may not change; make another ClusterTopology and refer to that");
     }
 }
 
@@ -131,8 +127,7 @@ fn not_in_use(layers: &Layers, world: &World, report: &mut Report) {
     if referrers.len() > NAMED {
         names.push(format!("{} more", referrers.len() - NAMED));
     }
-    let detail = format!("may not be deleted while it is referred to by {}", names.join(", "));
-    report.error(&layers.name, path, Cause::Forbidden, None, detail);
+    report.forbid(&layers.name, path, format!("may not be deleted while it is referred to by {}", names.join(", ")));
 }
 
 fn refers_to(group: &Group, topology: &str) -> bool {

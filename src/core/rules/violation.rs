@@ -85,51 +85,44 @@ impl Report {
     }
 
     /// Reports a fault that refuses the object.
-    pub fn error(
-        &mut self,
-        subject: &str,
-        path: FieldPath,
-        cause: Cause,
-        value: Option<String>,
-        detail: impl Into<String>,
-    ) {
-        self.push(Severity::Error, subject, path, cause, value, detail.into());
+    pub fn error(&mut self, of: &str, at: FieldPath, cause: Cause, value: Option<String>, detail: impl Into<String>) {
+        self.push(Severity::Error, of, at, cause, value, detail.into());
+    }
+
+    /// Reports a required field that is missing.
+    pub fn require(&mut self, of: &str, at: FieldPath, detail: impl Into<String>) {
+        self.error(of, at, Cause::Required, None, detail);
+    }
+
+    /// Reports a field that may not be set here.
+    pub fn forbid(&mut self, of: &str, at: FieldPath, detail: impl Into<String>) {
+        self.error(of, at, Cause::Forbidden, None, detail);
     }
 
     /// Reports a legal but surprising setting.
-    pub fn warn(
-        &mut self,
-        subject: &str,
-        path: FieldPath,
-        cause: Cause,
-        value: Option<String>,
-        detail: impl Into<String>,
-    ) {
-        self.push(Severity::Warning, subject, path, cause, value, detail.into());
+    pub fn warn(&mut self, of: &str, at: FieldPath, cause: Cause, value: Option<String>, detail: impl Into<String>) {
+        self.push(Severity::Warning, of, at, cause, value, detail.into());
+    }
+
+    /// Reports consequences of a legal value.
+    pub fn notice(&mut self, of: &str, at: FieldPath, detail: impl Into<String>) {
+        self.warn(of, at, Cause::Notice, None, detail);
     }
 
     /// Reports that the rule did not judge, since a fact is unknown.
-    pub fn not_judged(&mut self, subject: &str, path: FieldPath, need: &Need) {
-        self.push(Severity::Note, subject, path, Cause::Notice, None, format!("not judged without {need}"));
+    pub fn not_judged(&mut self, of: &str, at: FieldPath, need: &Need) {
+        self.push(Severity::Note, of, at, Cause::Notice, None, format!("not judged without {need}"));
     }
 
     fn push(
         &mut self,
         severity: Severity,
-        subject: &str,
+        of: &str,
         path: FieldPath,
         cause: Cause,
         value: Option<String>,
         detail: String,
     ) {
-        self.found.push(Violation {
-            rule: self.rule,
-            severity,
-            path,
-            cause,
-            value,
-            detail,
-            subject: subject.to_owned(),
-        });
+        self.found.push(Violation { rule: self.rule, severity, path, cause, value, detail, subject: of.to_owned() });
     }
 }

@@ -1,11 +1,10 @@
 //! Metrics of the request path.
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use crate::api::review::Request;
+use crate::cluster::metrics::By;
 use crate::cluster::registration::table::Row;
 use crate::model::Mode;
 use crate::rules::{Judged, Violation};
@@ -14,26 +13,11 @@ use crate::server::http::body::BodyError;
 /// Label for requests without a row.
 const OTHER: &str = "other";
 
-/// Labels of an answered review.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
-    resource: &'static str,
-    operation: &'static str,
-    verdict: &'static str,
-}
-
-/// Labels of a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Found {
-    rule: &'static str,
-    verdict: &'static str,
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
-    answered: Family<Answered, Counter>,
-    findings: Family<Found, Counter>,
-    refused_bodies: Family<[(&'static str, &'static str); 1], Counter>,
+    answered: By<Counter, 3>,
+    findings: By<Counter, 2>,
+    refused_bodies: By<Counter>,
     /// Bodies that were not reviews.
     pub unreadable: Counter,
     /// Reviews of objects or operations without a row.
@@ -80,7 +64,7 @@ impl AdmissionMetrics {
         let effect = |violation: &Violation| if violation.is_missing_right() { "denied" } else { denied };
         let errors = judged.errors.iter().map(|violation| (violation.rule, effect(violation)));
         for (rule, verdict) in errors.chain(judged.warnings.iter().map(|violation| (violation.rule, warned))) {
-            self.findings.get_or_create(&Found { rule, verdict }).inc();
+            self.findings.get_or_create(&[("rule", rule), ("verdict", verdict)]).inc();
         }
     }
 
@@ -91,11 +75,8 @@ impl AdmissionMetrics {
     /// Counts an answer by the names of its row: those of the caller are unbounded.
     pub(in crate::server) fn count(&self, row: Option<&Row>, request: &Request<'_>, verdict: &'static str) {
         let operation = row.and_then(|row| row.operations.iter().find(|known| **known == request.operation));
-        let labels = Answered {
-            resource: row.map_or(OTHER, |row| row.kind.plural),
-            operation: operation.copied().unwrap_or(OTHER),
-            verdict,
-        };
+        let (resource, operation) = (row.map_or(OTHER, |row| row.kind.plural), operation.copied().unwrap_or(OTHER));
+        let labels = [("resource", resource), ("operation", operation), ("verdict", verdict)];
         self.answered.get_or_create(&labels).inc();
     }
 }

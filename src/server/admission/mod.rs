@@ -68,6 +68,10 @@ enum AdmissionError {
     Late,
 }
 
+/// A request, and when its answer is due.
+type Asked<'a> = (&'a Request<'a>, Instant);
+type Judgement = Result<Verdict, AdmissionError>;
+
 impl AdmissionError {
     /// Reports whether only the caller's deadline has passed.
     fn is_late(&self) -> bool {
@@ -146,7 +150,7 @@ impl Admission {
             return Answer::json(Verdict::pass().in_mode(Mode::Enforce).into_json(version, &request));
         };
         let says = says_verdict(row, pod.as_ref(), mode, self.kai_pods);
-        let judged = timeout_at(deadline, self.judge(row, &request, pod, deadline)).instrument(span.clone()).await;
+        let judged = timeout_at(deadline, self.judge(row, (&request, deadline), pod)).instrument(span.clone()).await;
         match judged.unwrap_or(Err(AdmissionError::Late)) {
             Ok(verdict) => {
                 self.metrics.count_findings(&verdict.judged, mode);
@@ -190,32 +194,26 @@ impl Admission {
         stance.out.is_none().then_some(stance.mode)
     }
 
-    async fn judge(
-        &self,
-        row: Option<&Row>,
-        request: &Request<'_>,
-        pod: Option<Pod>,
-        deadline: Instant,
-    ) -> Result<Verdict, AdmissionError> {
+    async fn judge(&self, row: Option<&Row>, (request, deadline): Asked<'_>, pod: Option<Pod>) -> Judgement {
         let Some(row) = row else {
             self.metrics.unknown.inc();
             return Ok(Verdict::pass());
         };
         if let Some(pod) = pod {
-            return self.hold_pod(&pod, request, deadline).await;
+            return self.hold_pod(&pod, (request, deadline)).await;
         }
         // A DELETE carries only the old object.
         let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
         // Other objects than pods are rare, and boxed: otherwise the path of a pod would carry their state.
         let judged = match row.handling {
             Handling::HoldPod => match decode_object::<Pod>(object.get()) {
-                Ok(pod) => Ok(self.hold_pod(&pod, request, deadline).await?),
+                Ok(pod) => Ok(self.hold_pod(&pod, (request, deadline)).await?),
                 Err(error) => Err(error),
             },
-            Handling::HoldRollout => Ok(Box::pin(self.hold_rollout(row.kind, object, request, deadline)).await?),
+            Handling::HoldRollout => Ok(Box::pin(self.hold_rollout(row.kind, object, (request, deadline))).await?),
             Handling::ProtectTopology => decode_object::<ClusterTopology>(object.get())
                 .map(|topology| Verdict::change(protect_topology(&topology))),
-            Handling::Judge => Box::pin(self.judge_object(row.kind, request, object, deadline)).await?,
+            Handling::Judge => Box::pin(self.judge_object(row.kind, object, (request, deadline))).await?,
         };
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
     }
@@ -235,9 +233,8 @@ impl Admission {
     async fn judge_object(
         &self,
         kind: ObjectKind,
-        request: &Request<'_>,
         object: &RawValue,
-        deadline: Instant,
+        (request, deadline): Asked<'_>,
     ) -> Result<Result<Verdict, DecodeError>, AdmissionError> {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);

@@ -5,24 +5,18 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::api::Pod;
-use crate::api::review::Request;
-use crate::cluster::read::lookup::LookupError;
+use crate::cluster::read::lookup::Looked;
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind, names};
 use crate::mutate::{
     GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, engine_needs_group, engine_of_foreign, mutate_pod,
 };
 use crate::rules::{judge_engine, judge_names};
 use crate::server::admission::answer::Verdict;
-use crate::server::admission::{Admission, AdmissionError};
+use crate::server::admission::{Admission, Asked, Judgement};
 
 impl Admission {
     /// Mutates a pod. Objects that it names come from caches, or else from one live read.
-    pub(super) async fn hold_pod(
-        &self,
-        pod: &Pod,
-        request: &Request<'_>,
-        deadline: Instant,
-    ) -> Result<Verdict, AdmissionError> {
+    pub(super) async fn hold_pod(&self, pod: &Pod, (request, deadline): Asked<'_>) -> Judgement {
         // An autoscaler tries a pod of the template of a request for nodes, and takes none that would be held.
         if request.dry_run == Some(true) && pod.metadata.label(names::REQUEST).is_some() {
             return Ok(Verdict::pass());
@@ -76,12 +70,7 @@ impl Admission {
     }
 
     /// Returns the group of a pod, by a live read where it decides what cannot be added later.
-    async fn group_of(
-        &self,
-        subject: &Subject,
-        pod: &Pod,
-        deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
+    async fn group_of(&self, subject: &Subject, pod: &Pod, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let (Some(key), arrived) = (subject.group(), Instant::now()) else { return Ok(None) };
         let group = self.lookup.group(key, deadline).await?;
         let group = self.renewed(group, subject, pod, arrived, deadline).await?;
@@ -103,7 +92,7 @@ impl Admission {
         pod: &Pod,
         arrived: Instant,
         deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
+    ) -> Looked<Option<Arc<Group>>> {
         match known {
             Some(group) if subject.is_free_in(&group) || subject.is_new_in(&group, pod) => {
                 self.lookup.group_since(&group.key, arrived, deadline).await
@@ -137,7 +126,7 @@ impl Admission {
 
     /// Returns the group with the StatefulSets of its roles: the addresses of their pods cannot be added later, and the
     /// watches may be behind.
-    async fn with_hosts(&self, group: &Group, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+    async fn with_hosts(&self, group: &Group, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
         let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet).map(|key| key.name.as_str());
         self.lookup.stateful_sets(&group.key.namespace, &sets.collect::<Vec<_>>(), deadline).await;

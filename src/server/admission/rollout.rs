@@ -7,10 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Admission, AdmissionError, Verdict};
-use crate::api::review::Request;
+use super::{Admission, Asked, Judgement, Verdict};
 use crate::api::{Meta, ObjectKind};
-use crate::cluster::read::lookup::LookupError;
+use crate::cluster::read::lookup::Looked;
 use crate::cluster::write::writer::MANAGER;
 use crate::model::engine::half_groups;
 use crate::model::wording::not_labelled;
@@ -30,15 +29,14 @@ impl Admission {
         &self,
         kind: ObjectKind,
         object: &RawValue,
-        request: &Request<'_>,
-        deadline: Instant,
-    ) -> Result<Verdict, AdmissionError> {
+        (request, deadline): Asked<'_>,
+    ) -> Judgement {
         let Some(kind) = WorkloadKind::parse(kind.kind) else { return Ok(Verdict::pass()) };
         if request.field_manager().as_deref() == Some(MANAGER) {
             return Ok(Verdict::pass());
         }
         let new = value(object);
-        let mut verdict = self.frozen(kind, &new, request, deadline).await?;
+        let mut verdict = self.frozen(kind, &new, (request, deadline)).await?;
         let namespace = request.namespace.as_deref().unwrap_or_default();
         let claim = rollout_claim(&meta(&new), namespace);
         if let Some((claim, workload)) = claim.zip(kind.with_type(Read(&new))) {
@@ -49,17 +47,11 @@ impl Admission {
         Ok(verdict)
     }
 
-    async fn frozen(
-        &self,
-        kind: WorkloadKind,
-        new: &Value,
-        request: &Request<'_>,
-        deadline: Instant,
-    ) -> Result<Verdict, AdmissionError> {
+    async fn frozen(&self, kind: WorkloadKind, new: &Value, (request, deadline): Asked<'_>) -> Judgement {
         let namespace = request.namespace.as_deref().unwrap_or_default();
         let claimed = rollout_claim(&meta(new), namespace);
         let Some(old) = request.old_object.map(value) else {
-            return self.hold_created(kind, new, (claimed, request), deadline).await;
+            return self.hold_created(kind, new, claimed, (request, deadline)).await;
         };
         let former = || rollout_claim(&meta(&old), namespace).or_else(|| former_claim(&meta(&old), namespace));
         let is_claimed = claimed.is_some();
@@ -82,7 +74,7 @@ impl Admission {
 
     /// Returns the group of a claimed workload. While no pod of its role is known to have been ready, it is read live: the watch
     /// may be behind, and the workload would not be frozen.
-    async fn rolled_group(&self, claim: &RolloutClaim, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+    async fn rolled_group(&self, claim: &RolloutClaim, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let arrived = Instant::now();
         match self.lookup.group(&claim.group, deadline).await? {
             Some(known) if !self.has_served(&known, &claim.role) => {
@@ -118,9 +110,9 @@ impl Admission {
         &self,
         kind: WorkloadKind,
         new: &Value,
-        (claim, request): (Option<RolloutClaim>, &Request<'_>),
-        deadline: Instant,
-    ) -> Result<Verdict, AdmissionError> {
+        claim: Option<RolloutClaim>,
+        (request, deadline): Asked<'_>,
+    ) -> Judgement {
         let Some(claim) = claim else { return Ok(Verdict::pass()) };
         let Some(group) = self.rolled_group(&claim, deadline).await? else { return Ok(Verdict::pass()) };
         let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);

@@ -1,22 +1,19 @@
 //! The admin port: liveness, readiness and metrics.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::cluster::failure;
+use crate::cluster::locked::locked;
+use crate::cluster::metrics::Gauges;
 
 /// The content type that Prometheus expects of `OpenMetrics` text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -34,19 +31,19 @@ pub struct Readiness {
 impl Readiness {
     /// Adds a check, which fails until it is first set. A second check of the same name replaces the first.
     pub fn register(&self, name: &str) -> Check {
-        self.checks().insert(name.to_owned(), Err("not checked yet".to_owned()));
+        locked(&self.checks).insert(name.to_owned(), Err("not checked yet".to_owned()));
         Check { name: name.to_owned(), readiness: self.clone() }
     }
 
     /// Reports whether every check passes.
     pub fn is_ready(&self) -> bool {
-        self.checks().values().all(Result::is_ok)
+        locked(&self.checks).values().all(Result::is_ok)
     }
 
     /// Returns the names and reasons of failing checks.
     pub fn failing(&self) -> Vec<(String, String)> {
         let failing = |(name, state): (&String, &Result<(), String>)| Some((name.clone(), state.clone().err()?));
-        self.checks().iter().filter_map(failing).collect()
+        locked(&self.checks).iter().filter_map(failing).collect()
     }
 
     /// Sets the mode that `?verbose` shows.
@@ -56,15 +53,16 @@ impl Readiness {
 
     /// Registers the checks as metrics.
     pub fn show(&self, registry: &mut Registry) {
-        registry.register_collector(Box::new(self.clone()));
-    }
-
-    fn checks(&self) -> MutexGuard<'_, Checks> {
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
+        let shown = self.clone();
+        let read = move || {
+            locked(&shown.checks).iter().map(|(name, state)| (name.clone(), i64::from(state.is_ok()))).collect()
+        };
+        let help = "1 while this check passes; the process is ready while all do";
+        registry.register_collector(Box::new(Gauges { name: "ready", help, label: "check", read }));
     }
 
     fn report(&self, verbose: bool) -> (StatusCode, String) {
-        let checks = self.checks();
+        let checks = locked(&self.checks);
         let ready = checks.values().all(Result::is_ok);
         let mut text = String::new();
         for (name, state) in checks.iter() {
@@ -85,18 +83,6 @@ impl Readiness {
     }
 }
 
-impl Collector for Readiness {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "1 while this check passes; the process is ready while all do";
-        let mut family = encoder.encode_descriptor("ready", help, None, MetricType::Gauge)?;
-        for (name, state) in self.checks().iter() {
-            let labels = [("check", name.as_str())];
-            ConstGauge::new(i64::from(state.is_ok())).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-}
-
 /// One check. It fails for good when dropped, since nothing watches its subject any more.
 #[derive(Debug)]
 pub struct Check {
@@ -108,7 +94,7 @@ impl Check {
     /// Sets the state; `reason` is shown while the check fails.
     pub fn set(&self, ok: bool, reason: impl Into<String>) {
         let state = if ok { Ok(()) } else { Err(failure::one_line(&reason.into())) };
-        let known = self.readiness.checks().insert(self.name.clone(), state.clone());
+        let known = locked(&self.readiness.checks).insert(self.name.clone(), state.clone());
         match state {
             Ok(()) if known != Some(Ok(())) => tracing::info!(check = self.name, "readiness check passes"),
             Err(why) if known.as_ref().is_some_and(Result::is_ok) => {

@@ -75,7 +75,7 @@ async fn to_its_end(stream: TcpStream, shared: Arc<Shared>, timeouts: Timeouts, 
             Box::pin(requests(stream, None, timeouts, place, &shared)).await;
         }
         Ok(Err(reason)) => shared.metrics.handshake_failed(reason),
-        Err(_) => shared.metrics.handshake_failed(HandshakeFailure::timeout),
+        Err(_) => shared.metrics.handshake_failed(HandshakeFailure::Timeout),
     }
 }
 
@@ -90,14 +90,14 @@ async fn handshake(
             let answer = b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n\r\nThis port speaks HTTPS only.\n";
             let _ = stream.write_all(answer).await;
             let _ = stream.shutdown().await;
-            return Err(HandshakeFailure::plain_http);
+            return Err(HandshakeFailure::PlainHttp);
         }
         Ok(1) => {}
-        _ => return Err(HandshakeFailure::closed),
+        _ => return Err(HandshakeFailure::Closed),
     }
     Box::pin(TlsAcceptor::from(tls).accept(stream)).await.map_err(|error| {
         let reason = failure(&error);
-        tracing::debug!(%error, ?reason, "TLS handshake failed");
+        tracing::debug!(%error, %reason, "TLS handshake failed");
         reason
     })
 }
@@ -105,9 +105,9 @@ async fn handshake(
 fn failure(error: &io::Error) -> HandshakeFailure {
     use rustls::{AlertDescription as Alert, Error};
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
-        Some(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => HandshakeFailure::client_certificate,
+        Some(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => HandshakeFailure::ClientCertificate,
         // rustls has no kind of error for a resolver without a certificate. The others of this kind are of keys that cannot sign.
-        Some(Error::General(_)) => HandshakeFailure::no_certificate,
+        Some(Error::General(_)) => HandshakeFailure::NoCertificate,
         // Some libraries send the last one when a CA of the right name did not sign the certificate.
         Some(Error::AlertReceived(
             Alert::BadCertificate
@@ -115,9 +115,9 @@ fn failure(error: &io::Error) -> HandshakeFailure {
             | Alert::CertificateUnknown
             | Alert::CertificateExpired
             | Alert::DecryptError,
-        )) => HandshakeFailure::untrusted,
-        Some(_) => HandshakeFailure::tls,
-        None => HandshakeFailure::closed,
+        )) => HandshakeFailure::Untrusted,
+        Some(_) => HandshakeFailure::Tls,
+        None => HandshakeFailure::Closed,
     }
 }
 

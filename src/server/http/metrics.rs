@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -11,6 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::watch;
 
+use crate::cluster::metrics::{By, shown, shown_as};
+use crate::model::words::words;
 use crate::tls::acceptor::Loaded;
 
 /// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, more than
@@ -18,71 +20,34 @@ use crate::tls::acceptor::Loaded;
 const DURATION_BUCKETS: [f64; 16] =
     [5e-5, 1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
 
-/// Paths distinguished in metrics. All others count as `other`, so that a caller can't invent label values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(non_camel_case_types, reason = "the names are the label values")]
-pub(crate) enum Path {
-    validate,
-    mutate,
-    livez,
-    page,
-    other,
-}
+/// Paths distinguished in metrics, by their first segment. All others count as `other`, so that a caller can't invent label
+/// values.
+const PATHS: [&str; 4] = ["validate", "mutate", "livez", "page"];
 
-impl Path {
-    /// Returns the label for a request path, by its first segment.
-    pub(crate) fn of(path: &str) -> Self {
-        match path.trim_start_matches('/').split('/').next() {
-            Some("validate") => Self::validate,
-            Some("mutate") => Self::mutate,
-            Some("livez") => Self::livez,
-            Some("page") => Self::page,
-            _ => Self::other,
-        }
-    }
-}
-
+words! {
 /// Reason for which a connection failed before HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(non_camel_case_types, reason = "the names are the label values")]
 pub(crate) enum HandshakeFailure {
     /// Not finished in time.
-    timeout,
+    Timeout = "timeout",
     /// The caller spoke HTTP without TLS.
-    plain_http,
+    PlainHttp = "plain_http",
     /// No certificate is loaded yet.
-    no_certificate,
+    NoCertificate = "no_certificate",
     /// The caller sent no client certificate, or one that is not allowed.
-    client_certificate,
+    ClientCertificate = "client_certificate",
     /// The caller does not trust the certificate: the CA bundle in the webhook configuration is wrong.
-    untrusted,
+    Untrusted = "untrusted",
     /// The caller closed the connection, as TCP probes do.
-    closed,
+    Closed = "closed",
     /// Any other error of the protocol.
-    tls,
+    Tls = "tls",
 }
-
-impl HandshakeFailure {
-    const ALL: [Self; 7] = [
-        Self::timeout,
-        Self::plain_http,
-        Self::no_certificate,
-        Self::client_certificate,
-        Self::untrusted,
-        Self::closed,
-        Self::tls,
-    ];
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    path: Path,
+    path: &'static str,
     code: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PathLabels {
-    path: Path,
 }
 
 /// Metrics of one listener. Clones count into the same numbers.
@@ -92,74 +57,60 @@ pub struct ServerMetrics {
     pub(crate) accept_errors: Counter,
     pub(crate) displaced: Counter,
     pub(crate) handshakes: Counter,
-    handshake_failures: Family<[(&'static str, HandshakeFailure); 1], Counter>,
+    handshake_failures: By<Counter>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
-    duration: Family<PathLabels, Histogram, fn() -> Histogram>,
+    duration: By<Histogram>,
     certificate_expiry: Gauge<f64, AtomicU64>,
     /// Whether the Secret of the certificates is somebody else's.
     pub foreign_secret: Gauge,
 }
 
-impl Default for ServerMetrics {
-    fn default() -> Self {
-        Self {
-            connections: Gauge::default(),
-            accept_errors: Counter::default(),
-            displaced: Counter::default(),
-            handshakes: Counter::default(),
-            handshake_failures: Family::default(),
-            requests: Family::default(),
-            in_flight: Gauge::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
-            certificate_expiry: Gauge::default(),
-            foreign_secret: Gauge::default(),
-        }
-    }
-}
-
 /// Registers the metrics under `server_…`, after the registry's own prefix.
 pub fn register(registry: &mut Registry) -> ServerMetrics {
-    let metrics = ServerMetrics::default();
-    // Initialized, so that an alert sees the first one.
-    HandshakeFailure::ALL.iter().for_each(|reason| _ = metrics.handshakes_failed(*reason));
     let registry = registry.sub_registry_with_prefix("server");
-    registry.register("connections_open", "Connections open now", metrics.connections.clone());
-    registry.register("accept_errors", "Errors of accept(2)", metrics.accept_errors.clone());
-    registry.register(
-        "connections_displaced",
-        "Connections without a review yet that were closed to make room for others",
-        metrics.displaced.clone(),
-    );
-    registry.register("handshakes", "TLS handshakes that were completed", metrics.handshakes.clone());
-    registry.register(
-        "handshakes_failed",
-        "Connections that ended before their first request could be read, by reason",
-        metrics.handshake_failures.clone(),
-    );
-    registry.register(
-        "requests",
-        "Requests by path and HTTP status; 499 if the caller left before the answer",
-        metrics.requests.clone(),
-    );
-    registry.register("requests_in_flight", "Requests being answered now", metrics.in_flight.clone());
-    registry.register_with_unit(
-        "request_duration",
-        "From the end of the request's headers to the start of the response",
-        Unit::Seconds,
-        metrics.duration.clone(),
-    );
-    registry.register_with_unit(
-        "certificate_expiry",
-        "When the served certificate expires, as Unix time; 0 if none is loaded",
-        Unit::Seconds,
-        metrics.certificate_expiry.clone(),
-    );
-    registry.register(
-        "foreign_secret",
-        "1 while the Secret of the certificates is not rolegate's, and is neither read nor written",
-        metrics.foreign_secret.clone(),
-    );
+    let duration = Family::new_with_constructor((|| Histogram::new(DURATION_BUCKETS)) as fn() -> Histogram);
+    let metrics = ServerMetrics {
+        connections: shown(registry, "connections_open", "Connections open now"),
+        accept_errors: shown(registry, "accept_errors", "Errors of accept(2)"),
+        displaced: shown(
+            registry,
+            "connections_displaced",
+            "Connections without a review yet that were closed to make room for others",
+        ),
+        handshakes: shown(registry, "handshakes", "TLS handshakes that were completed"),
+        handshake_failures: shown(
+            registry,
+            "handshakes_failed",
+            "Connections that ended before their first request could be read, by reason",
+        ),
+        requests: shown(
+            registry,
+            "requests",
+            "Requests by path and HTTP status; 499 if the caller left before the answer",
+        ),
+        in_flight: shown(registry, "requests_in_flight", "Requests being answered now"),
+        duration: shown_as(
+            registry,
+            "request_duration",
+            "From the end of the request's headers to the start of the response",
+            Some(Unit::Seconds),
+            duration,
+        ),
+        certificate_expiry: shown_as(
+            registry,
+            "certificate_expiry",
+            "When the served certificate expires, as Unix time; 0 if none is loaded",
+            Some(Unit::Seconds),
+            Gauge::default(),
+        ),
+        foreign_secret: shown(
+            registry,
+            "foreign_secret",
+            "1 while the Secret of the certificates is not rolegate's, and is neither read nor written",
+        ),
+    };
+    HandshakeFailure::ALL.iter().for_each(|reason| _ = metrics.handshakes_failed(*reason));
     metrics
 }
 
@@ -180,25 +131,27 @@ impl ServerMetrics {
     }
 
     fn handshakes_failed(&self, reason: HandshakeFailure) -> Counter {
-        self.handshake_failures.get_or_create(&[("reason", reason)]).clone()
+        self.handshake_failures.get_or_create(&[("reason", reason.as_str())]).clone()
     }
 
     /// Counts a request as in flight until the returned guard is dropped.
     pub(crate) fn start(&self, path: &str) -> InFlight {
         self.in_flight.inc();
-        InFlight { metrics: self.clone(), path: Path::of(path), start: Instant::now(), code: 499 }
+        let first = path.trim_start_matches('/').split('/').next();
+        let path = PATHS.into_iter().find(|known| first == Some(known)).unwrap_or("other");
+        InFlight { metrics: self.clone(), path, start: Instant::now(), code: 499 }
     }
 
-    fn observe(&self, path: Path, code: u16, took: Duration) {
+    fn observe(&self, path: &'static str, code: u16, took: Duration) {
         self.requests.get_or_create(&RequestLabels { path, code }).inc();
-        self.duration.get_or_create(&PathLabels { path }).observe(took.as_secs_f64());
+        self.duration.get_or_create(&[("path", path)]).observe(took.as_secs_f64());
     }
 }
 
 /// One request being answered. Dropped without [`InFlight::finish`], it counts as 499: the caller left.
 pub(crate) struct InFlight {
     metrics: ServerMetrics,
-    path: Path,
+    path: &'static str,
     start: Instant,
     code: u16,
 }

@@ -9,13 +9,14 @@
 //! the time of one, and the API server itself causes such bursts. So the time passes no faster than the server looks.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::locked::locked;
 use crate::server::http::limits::Limits;
 use crate::server::http::timeouts::Timeouts;
 
@@ -61,29 +62,25 @@ impl Places {
         Self { taken: Arc::default(), freed: Arc::default(), proven, limits: *limits }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reports whether every place of newcomers is taken.
     pub(crate) fn are_taken(&self) -> bool {
-        self.taken().newcomers.len() >= self.limits.newcomers
+        locked(&self.taken).newcomers.len() >= self.limits.newcomers
     }
 
     /// Waits until a place is free, or a newcomer can be displaced.
     pub(crate) async fn one_more(&self) {
-        while self.are_taken() && self.taken().first_to_go(&self.limits).is_none() {
+        while self.are_taken() && locked(&self.taken).first_to_go(&self.limits).is_none() {
             let begun = Instant::now();
             // Time passes without notice.
             _ = tokio::time::timeout(LOOK, self.freed.notified()).await;
-            self.taken().waited += begun.elapsed().min(LATE);
+            locked(&self.taken).waited += begun.elapsed().min(LATE);
         }
     }
 
     /// Takes a place for a newcomer; returns true with it if another one is displaced.
     pub(crate) fn take(&self, timeouts: Timeouts) -> (Place, bool) {
         let ended = CancellationToken::new();
-        let mut taken = self.taken();
+        let mut taken = locked(&self.taken);
         let full = taken.newcomers.len() >= self.limits.newcomers;
         let goes = full.then(|| taken.first_to_go(&self.limits)).flatten();
         let displaced = goes.and_then(|first| taken.newcomers.remove(&first));
@@ -126,7 +123,7 @@ impl Place {
         }
         let Ok(permit) = Arc::clone(&self.places.proven).try_acquire_owned() else { return };
         // A displaced connection is no longer among them.
-        if self.places.taken().newcomers.remove(&self.number).is_some() {
+        if locked(&self.places.taken).newcomers.remove(&self.number).is_some() {
             _ = self.proven.set(permit);
             self.places.freed.notify_one();
         }
@@ -140,7 +137,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken().newcomers.remove(&self.number);
+        locked(&self.places.taken).newcomers.remove(&self.number);
         self.places.freed.notify_one();
     }
 }
@@ -188,7 +185,7 @@ mod tests {
         assert!(displaced && second.ended().is_cancelled() && !first.ended().is_cancelled());
         second.prove();
         drop(first);
-        assert_eq!((places.proven.available_permits(), places.taken().newcomers.len()), (1, 2));
+        assert_eq!((places.proven.available_permits(), locked(&places.taken).newcomers.len()), (1, 2));
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,13 +5,14 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use crate::cluster::locked::locked;
 use crate::server::http::limits::Limits;
 
 #[derive(Debug)]
@@ -39,25 +40,21 @@ impl Timeouts {
         Self(Arc::new(Mutex::new(ConnectionState::new(false))))
     }
 
-    fn state(&self) -> MutexGuard<'_, ConnectionState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a request after its headers; it lasts until the guard is dropped.
     pub(crate) fn begin(&self) -> Busy {
-        *self.state() = ConnectionState::new(true);
+        *locked(&self.0) = ConnectionState::new(true);
         Busy(self.clone())
     }
 
     /// Reports whether a request has been in flight for longer than `time`, or none for a quarter of it; any time counts for
     /// at most `most`.
     pub(crate) fn waits_longer_than(&self, time: Duration, most: Duration) -> bool {
-        let state = self.state();
+        let state = locked(&self.0);
         state.since.elapsed().min(most) > if state.busy { time } else { time / 4 }
     }
 
     fn bytes_arrived(&self) {
-        let mut state = self.state();
+        let mut state = locked(&self.0);
         if !state.busy {
             state.head_since.get_or_insert_with(Instant::now);
         }
@@ -65,7 +62,7 @@ impl Timeouts {
 
     /// Returns the time at which the peer counts as gone, unless something happens.
     fn deadline(&self, limits: &Limits) -> Instant {
-        let state = self.state();
+        let state = locked(&self.0);
         let quiet_since = if state.busy { Instant::now() } else { state.since };
         state.head_since.map_or(quiet_since + limits.idle, |since| since + limits.header)
     }
@@ -76,7 +73,7 @@ pub(crate) struct Busy(Timeouts);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *self.0.state() = ConnectionState::new(false);
+        *locked(&self.0.0) = ConnectionState::new(false);
     }
 }
 

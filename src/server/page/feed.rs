@@ -2,7 +2,7 @@
 //! changed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kube::Client;
@@ -14,6 +14,7 @@ use crate::api::event::Event;
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::failure::short;
 use crate::cluster::index::SharedIndex;
+use crate::cluster::locked::locked;
 use crate::cluster::read::events::events_of;
 use crate::fit::Cluster;
 use crate::model::{GroupKey, Mode};
@@ -124,7 +125,7 @@ impl Feeds {
 
     /// Subscribes to the pictures of a subject, which are drawn while there is a subscriber.
     pub(super) fn follow(feeds: &Arc<Self>, subject: Subject) -> watch::Receiver<Arc<str>> {
-        let mut open = feeds.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = locked(&feeds.open);
         if let Some(sender) = open.get(&subject) {
             let mut receiver = sender.subscribe();
             // A later subscriber gets the last picture at once.
@@ -168,7 +169,7 @@ impl Feeds {
 
     /// Closes a feed without viewers. The lock keeps new ones out meanwhile.
     fn closes_unseen(&self, subject: &Subject, sender: &watch::Sender<Arc<str>>) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = locked(&self.open);
         let unseen = sender.receiver_count() == 0;
         if unseen {
             open.remove(subject);
@@ -177,7 +178,7 @@ impl Feeds {
     }
 
     fn close(&self, subject: &Subject) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(subject);
+        locked(&self.open).remove(subject);
     }
 }
 

@@ -195,7 +195,10 @@ impl Condition {
             Self::Memory(least) => {
                 format!(r#"{gpu} && device.capacity["{GPU}"].memory.compareTo(quantity("{least}Gi")) >= 0"#)
             }
-            Self::Root(root) => format!(r#"device.attributes["example.com"].?root.orValue("") == "{root}""#),
+            Self::Root(root) => {
+                let attribute = r#"device.attributes["example.com"].root"#;
+                format!(r#"has({attribute}) && {attribute} in ["{root}"]"#)
+            }
             Self::Before(version) => {
                 format!(r#"{gpu} && device.attributes["{GPU}"].version.isLessThan(semver("{version}"))"#)
             }

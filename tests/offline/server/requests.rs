@@ -9,6 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use bytes::Bytes;
 use http::StatusCode;
+use prometheus_client::registry::Registry;
 use rolegate::server::http::accept::{Drained, Listener};
 use rolegate::server::http::metrics;
 use tokio::io::AsyncWriteExt;
@@ -100,7 +101,7 @@ async fn without_tls_the_same_limits_hold() {
         tls: None,
         app: Router::new().route("/livez", get(|| async { Response::new(Body::from("ok")) })),
         limits: options.limits,
-        metrics: metrics::ServerMetrics::default(),
+        metrics: metrics::register(&mut Registry::default()),
         drain: options.drain,
     };
     let stop = CancellationToken::new();

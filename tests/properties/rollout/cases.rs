@@ -5,7 +5,8 @@ use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, WaitReason, pla
 use super::world::{Controller, Role, World, mk_bounds};
 use crate::prelude::*;
 
-const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, new: false, given_up: false };
+const OLD: Ordinal =
+    Ordinal { updated: false, ready: true, held: false, new: false, displaced: false, given_up: false };
 const NEW: Ordinal = Ordinal { updated: true, ..OLD };
 const BROKEN: Ordinal = Ordinal { ready: false, ..NEW };
 const HELD: Ordinal = Ordinal { ready: false, held: true, ..OLD };

@@ -129,9 +129,8 @@ impl Role {
             pod.map_or(missing, |pod| Ordinal {
                 updated: pod.revision == self.update,
                 ready: pod.ready,
-                held: false,
-                new: false,
                 given_up: pod.revision != self.update && pod.revision != self.current,
+                ..Ordinal::default()
             })
         };
         RoleRollout {

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::LookupError;
 use super::reads::name_in;
+use super::{Looked, LookupError};
 use crate::api::ObjectKind;
 use crate::cluster::failure::forbidden;
 use crate::rules::{Need, World};
@@ -26,7 +26,7 @@ impl Found {
     }
 
     /// Returns what was read, `None` where it does not exist or may not be read.
-    pub(super) fn allowed(&mut self, read: Result<Option<String>, LookupError>) -> Result<Option<String>, LookupError> {
+    pub(super) fn allowed(&mut self, read: Looked<Option<String>>) -> Looked<Option<String>> {
         if let Err(LookupError::Read { source, .. }) = &read
             && let Some(why) = forbidden(source)
         {

@@ -1,17 +1,17 @@
 //! Whether the carrier of a group is gone for good, or only its kind.
 
-use super::{Lookup, LookupError};
+use super::{Looked, Lookup, LookupError};
 use crate::api::pod_group::POD_GROUP;
 use crate::api::{ObjectKind, PodGroup};
 use crate::cluster::failure::unless;
+use crate::cluster::objects::api;
 use crate::cluster::watch::sources::CARRIERS;
-use crate::cluster::watch::watched::api;
 use crate::model::GroupKey;
 
 impl Lookup {
     /// Reports whether a live read proves that the group is gone while its kind is served. A deleted CustomResourceDefinition
     /// removes all objects of the kind, and must not open every hold. `carrier` is the kind that carried the group, if known.
-    pub async fn is_gone(&self, key: &GroupKey, carrier: Option<ObjectKind>) -> Result<bool, LookupError> {
+    pub async fn is_gone(&self, key: &GroupKey, carrier: Option<ObjectKind>) -> Looked<bool> {
         let error = |source| LookupError::read(format!("CustomResourceDefinition {key}"), source);
         // The carrier may be read in another version by now.
         let candidates = carrier.filter(|kind| self.reads(*kind)).map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
@@ -33,7 +33,7 @@ impl Lookup {
     }
 
     /// Reports whether a live read proves that a KAI PodGroup is gone while its kind is served.
-    pub async fn is_pod_group_gone(&self, key: &GroupKey) -> Result<bool, LookupError> {
+    pub async fn is_pod_group_gone(&self, key: &GroupKey) -> Looked<bool> {
         let error = |source| LookupError::read(format!("{} {key}", POD_GROUP.kind), source);
         let is_established = self.is_established(POD_GROUP).await.map_err(error)?;
         // The kind may have just come back, and its objects may be restored in a moment.
@@ -46,7 +46,7 @@ impl Lookup {
     }
 
     /// Reports whether the API server serves the kind in the version that is read, and is not about to remove it.
-    pub async fn is_established(&self, kind: ObjectKind) -> Result<bool, kube::Error> {
+    pub async fn is_established(&self, kind: ObjectKind) -> kube::Result<bool> {
         use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
         let crds: kube::Api<CustomResourceDefinition> = kube::Api::all(self.client.clone());
         let Some(crd) = crds.get_opt(&kind.crd_name()).await? else { return Ok(false) };

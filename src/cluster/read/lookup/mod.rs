@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use kube::Client;
-use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::{Object, ObjectKind};
-use crate::cluster::index::{CarrierObject, SharedIndex};
+use crate::cluster::index::{CarrierObject, Readable, SharedIndex};
+use crate::cluster::objects::api;
 use crate::cluster::read::lookup::slots::{Fresh, Slots};
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg};
-use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::model::object_name::subdomain_fault;
 use crate::model::{Group, GroupKey, Stance};
 use crate::rules::Options;
@@ -55,6 +55,9 @@ impl LookupError {
     }
 }
 
+/// What a lookup finds out.
+pub type Looked<T> = Result<T, LookupError>;
+
 /// Result of a live read.
 enum Got<T> {
     Found(T),
@@ -72,7 +75,7 @@ type Subject = (&'static [ObjectKind], GroupKey);
 /// Looks up groups, named objects, and what rules need.
 #[derive(Clone)]
 pub struct Lookup {
-    client: Client,
+    pub(in crate::cluster::read) client: Client,
     index: SharedIndex,
     options: Options,
     slots: Slots<Subject, Served>,
@@ -107,16 +110,16 @@ impl Lookup {
         subject: Subject,
         fresh: Fresh,
         known: impl FnOnce() -> Option<Served>,
-        read: impl Future<Output = Result<Served, LookupError>>,
+        read: impl Future<Output = Looked<Served>>,
         deadline: Instant,
-    ) -> Result<Served, LookupError> {
+    ) -> Looked<Served> {
         let late = LookupError::Timeout(subject.1.to_string());
         timeout_at(deadline, self.slots.once(subject, fresh, known, read)).await.unwrap_or(Err(late))
     }
 
     /// Returns the group, or `None` when a live read proves that it does not exist. Live reads end by `deadline`, here and
     /// below.
-    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let known = self.index.read().group(key);
         if known.is_some() {
             return Ok(known);
@@ -128,12 +131,7 @@ impl Lookup {
 
     /// Returns the group by a live read that began at `since` or later. The watch may be behind the pod that asks, and must
     /// not free it.
-    pub async fn group_since(
-        &self,
-        key: &GroupKey,
-        since: Instant,
-        deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
+    pub async fn group_since(&self, key: &GroupKey, since: Instant, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         Box::pin(self.read_group(key, Fresh::Since(since), || None, deadline)).await
     }
 
@@ -143,7 +141,7 @@ impl Lookup {
         fresh: Fresh,
         known: impl FnOnce() -> Option<Served>,
         deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
+    ) -> Looked<Option<Arc<Group>>> {
         let read = async { self.read_live(key).await.map(|()| None) };
         self.once((CARRIERS, key.clone()), fresh, known, read, deadline).await?;
         Ok(self.index.read().group(key))
@@ -151,13 +149,13 @@ impl Lookup {
 
     /// Reads the objects that may carry a group into the index, and removes missing ones: RoleBasedGroups of its name, the
     /// RoleCoordination that one of them names, the RoleCoordination of its name, and RoleCoordinations known to name it.
-    pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
+    pub async fn read_live(&self, key: &GroupKey) -> Looked<()> {
         let index = self.index.clone();
         self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
     }
 
     /// Reads the kinds for which `ask_for` is true. A kind that is not served has no objects.
-    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
+    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Looked<()> {
         let rbgs = ROLE_BASED_GROUPS.iter().copied().filter(|kind| self.reads(*kind) && ask_for(*kind));
         let rbgs = rbgs.map(|kind| self.carrier(kind, key, &key.name, move |found| read_rbg(kind, found)));
         let coordination =
@@ -183,16 +181,13 @@ impl Lookup {
     }
 
     /// Reads an object that may carry a group into the index. Removes a missing one, unless it was created again meanwhile.
-    async fn carrier<T>(
+    async fn carrier<T: Readable>(
         &self,
         kind: ObjectKind,
         key: &GroupKey,
         name: &str,
         read: impl Fn(&Guarded<T>) -> Option<CarrierObject>,
-    ) -> Result<Option<CarrierObject>, LookupError>
-    where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
-    {
+    ) -> Looked<Option<CarrierObject>> {
         let known = self.index.read().carrier(kind, &key.namespace, name);
         let found = match self.get::<Guarded<T>>(kind, key, name).await? {
             Got::Found(found) => found,
@@ -210,16 +205,13 @@ impl Lookup {
         Ok(Some(carrier))
     }
 
-    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Got<T>, LookupError>
-    where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
-    {
+    async fn get<T: Readable>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Looked<Got<T>> {
         // Skip names that no object can have.
         if subdomain_fault(name).is_some() {
             return Ok(Got::Absent);
         }
         match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
-            Ok(found) => Ok(Got::Found(found.object)),
+            Ok(found) => Ok(Got::Found(found)),
             Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(Got::Absent),
             // The answer for an unserved kind is a text, no Status.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Got::NotServed),

@@ -6,22 +6,19 @@ use kube::api::ListParams;
 use tokio::time::Instant;
 
 use super::slots::Fresh;
-use super::{Got, Lookup, LookupError};
+use super::{Got, Looked, Lookup, LookupError};
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::cluster::index::{LookedUp, SeenWorkload};
+use crate::cluster::objects::api;
 use crate::cluster::watch::sources::{NAMESPACE, Named, report};
-use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::model::{GroupKey, Stance, WorkloadKey, WorkloadKind};
 
 impl Lookup {
     /// Returns an object by its name, from the index, else by one live read of its kinds; `None` when that proves that it does
     /// not exist. The namespace is empty for cluster-scoped kinds.
-    pub async fn looked_up<T: LookedUp>(
-        &self,
-        key: &GroupKey,
-        deadline: Instant,
-    ) -> Result<Option<Arc<T>>, LookupError> {
+    pub async fn looked_up<T: LookedUp>(&self, key: &GroupKey, deadline: Instant) -> Looked<Option<Arc<T>>> {
         let known = || self.index.read().looked_up::<T>(key);
         if let Some(found) = known() {
             return Ok(Some(found));
@@ -66,7 +63,7 @@ impl Lookup {
             };
             let found = found.map_err(|source| LookupError::read(STATEFUL_SET.plural, source))?;
             self.index.write(|index| {
-                let found = found.iter().map(|set| SeenWorkload::of(&set.object));
+                let found = found.iter().map(SeenWorkload::of);
                 found.for_each(|seen| index.apply_workload(None, seen));
             });
             Ok(None)
@@ -90,8 +87,8 @@ impl Lookup {
             let found = api::<Named>(&self.client, NAMESPACE, None).find(namespace).await;
             let found = found.map_err(|source| LookupError::read(NAMESPACE.kind, source))?;
             Ok(found.map(|found| {
-                self.index.write(|index| index.namespace_read(&found.object));
-                self.index.read().stance_of(&found.object)
+                self.index.write(|index| index.namespace_read(&found));
+                self.index.read().stance_of(&found)
             }))
         };
         let read = self.once((&[NAMESPACE], GroupKey::new("", namespace)), Fresh::now(), known, read, deadline);

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+use crate::cluster::locked::locked;
 
 /// Time for which a result is reused. Hundreds of pods of one new workload ask together; an absent group is read once for
 /// them.
@@ -85,7 +87,7 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
         known: impl FnOnce() -> Option<V>,
         read: impl Future<Output = Result<V, E>>,
     ) -> Result<V, E> {
-        let slot = self.kept().slot(key);
+        let slot = locked(&self.kept).slot(key);
         let mut last = slot.lock().await;
         let enough = known().or_else(|| Some(last.as_ref().filter(|last| last.is(fresh))?.found.clone()));
         if let Some(found) = enough {
@@ -101,13 +103,9 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
 
     /// Returns the number of keys whose last read is remembered.
     pub(super) fn remembered(&self) -> usize {
-        let mut kept = self.kept();
+        let mut kept = locked(&self.kept);
         kept.forget_old();
         kept.slots.len()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept<K, V>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -193,7 +191,7 @@ mod tests {
         for key in 0..100_000 {
             since(&slots, key, Instant::now(), &reads).await;
             // A read takes 10 ms: no more than 50 are young.
-            assert!(slots.kept().slots.len() <= 2 * FEW, "{key}");
+            assert!(locked(&slots.kept).slots.len() <= 2 * FEW, "{key}");
         }
         tokio::time::advance(YOUNG_FOR).await;
         assert_eq!(slots.remembered(), 0);

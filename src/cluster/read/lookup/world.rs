@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answers::{self, Found, Unread};
 use super::reads::{Place, Read, Way, name_in, reads};
-use super::{Lookup, LookupError};
+use super::{Looked, Lookup, LookupError};
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::review::UserInfo;
@@ -52,7 +52,7 @@ impl Lookup {
         question: Question<'_>,
         author: &UserInfo<'_>,
         deadline: Instant,
-    ) -> Result<Result<World, DecodeError>, LookupError> {
+    ) -> Looked<Result<World, DecodeError>> {
         let Question { kind, operation, object, old } = question;
         let mut world = World::default();
         world.options = self.options;
@@ -86,7 +86,7 @@ impl Lookup {
         }
     }
 
-    async fn meet(&self, read: &Read, author: &UserInfo<'_>) -> Result<Found, LookupError> {
+    async fn meet(&self, read: &Read, author: &UserInfo<'_>) -> Looked<Found> {
         match &read.way {
             Way::One(place) => self.one(place, &read.needs).await,
             Way::Many(place) => self.many(place, &read.needs).await,
@@ -103,7 +103,7 @@ impl Lookup {
     }
 
     /// Reads the first object of a name among the kinds. A kind that is not served has no objects.
-    async fn one(&self, place: &Place, needs: &[Need]) -> Result<Found, LookupError> {
+    async fn one(&self, place: &Place, needs: &[Need]) -> Looked<Found> {
         let mut found = Found::default();
         for (need, name) in needs.iter().filter_map(|need| Some((need, name_in(need)?))) {
             // Skip names that no object can have.
@@ -121,7 +121,7 @@ impl Lookup {
     }
 
     /// Reads the objects of many names from a list of each kind.
-    async fn many(&self, place: &Place, needs: &[Need]) -> Result<Found, LookupError> {
+    async fn many(&self, place: &Place, needs: &[Need]) -> Looked<Found> {
         let mut found = Found::default();
         let mut wanted: BTreeMap<_, _> = needs.iter().filter_map(|need| Some((name_in(need)?, need))).collect();
         for (kind, item) in self.list(place, &mut found).await? {
@@ -136,7 +136,7 @@ impl Lookup {
     }
 
     /// Reads every object of the kinds. Even an empty list answers the needs.
-    async fn all(&self, place: &Place, needs: &[Need]) -> Result<Found, LookupError> {
+    async fn all(&self, place: &Place, needs: &[Need]) -> Looked<Found> {
         let mut found = Found::default();
         let objects = self.list(place, &mut found).await?;
         if found.forbidden.is_none() {
@@ -146,7 +146,7 @@ impl Lookup {
         Ok(found)
     }
 
-    async fn list(&self, place: &Place, found: &mut Found) -> Result<Vec<(ObjectKind, String)>, LookupError> {
+    async fn list(&self, place: &Place, found: &mut Found) -> Looked<Vec<(ObjectKind, String)>> {
         let list = |kind: &ObjectKind| {
             self.text(objects::list(*kind, place.namespace.as_deref(), &ListParams::default()), *kind)
         };
@@ -159,7 +159,7 @@ impl Lookup {
     }
 
     /// Reads which roles of a group have pods, under any label scheme.
-    async fn pods(&self, group: &GroupKey, needs: &[Need]) -> Result<Found, LookupError> {
+    async fn pods(&self, group: &GroupKey, needs: &[Need]) -> Looked<Found> {
         let mut found = Found::default();
         let mut wanted = BTreeMap::new();
         for need in needs {
@@ -198,12 +198,7 @@ impl Lookup {
     }
 
     /// Reads from discovery whether such a kind is served: its definition may exist but serve other versions.
-    async fn discovered(
-        &self,
-        kind: ObjectKind,
-        needs: &[Need],
-        is: fn(&Resource) -> bool,
-    ) -> Result<Found, LookupError> {
+    async fn discovered(&self, kind: ObjectKind, needs: &[Need], is: fn(&Resource) -> bool) -> Looked<Found> {
         let mut found = Found::default();
         let list = found.allowed(self.text(objects::versions(kind), kind).await)?;
         let list = list.map(|list| serde_json::from_str::<ResourceList>(&list));
@@ -217,7 +212,7 @@ impl Lookup {
     }
 
     /// Asks for the rights of the author.
-    async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Result<Found, LookupError> {
+    async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Looked<Found> {
         let mut found = Found::default();
         for need in needs {
             let (namespace, asked) = match need {
@@ -248,7 +243,7 @@ impl Lookup {
         namespace: &str,
         (verb, api_group, resource, of): (&str, &str, &str, Option<(&str, &str)>),
         author: &UserInfo<'_>,
-    ) -> Result<bool, LookupError> {
+    ) -> Looked<bool> {
         // An empty user has no rights, and the API server refuses a review without a user.
         if author.username.is_empty() && author.groups.is_empty() {
             return Ok(false);
@@ -282,7 +277,7 @@ impl Lookup {
     }
 
     /// Reads an answer as text; `None` where the object or its kind does not exist.
-    async fn text(&self, request: Asked, kind: ObjectKind) -> Result<Option<String>, LookupError> {
+    async fn text(&self, request: Asked, kind: ObjectKind) -> Looked<Option<String>> {
         // A version that is read as another one has no objects of its own.
         if !self.reads(kind) {
             return Ok(None);

@@ -5,6 +5,7 @@ use std::fmt;
 use super::serves::PHASES;
 use super::{Engine, EngineKind, KINDS, Scope};
 use crate::api::engine::EngineSettings;
+use crate::model::identity::number as whole;
 use crate::model::{FieldPath, names};
 
 /// The values that a setting may have.
@@ -24,7 +25,7 @@ impl fmt::Display for Values {
 }
 
 /// A setting of an engine.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Its name in the annotation and in the field.
     pub name: &'static str,
@@ -61,14 +62,6 @@ pub enum FaultKind {
     /// A value that the setting does not have.
     Value(Setting),
 }
-
-impl PartialEq for Setting {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Setting {}
 
 /// A fault of the settings of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +173,7 @@ impl Reader {
             return self.fault(name, FaultKind::UnknownSetting, at);
         };
         let fits = match setting.values {
-            Values::Numbers { least, most } => whole(value).is_some_and(|number| (least..=most).contains(&number)),
+            Values::Numbers { least, most } => whole(value).is_some_and(|number: i64| (least..=most).contains(&number)),
             Values::Words(words) => words.contains(&value),
         };
         if self.settings.iter().any(|(known, _)| *known == name) {
@@ -200,7 +193,7 @@ impl Reader {
             return Err(self.faults);
         }
         let of = |name: &str| self.settings.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
-        let number = |name| of(name).and_then(whole);
+        let number = |name| of(name).and_then(whole::<i64>);
         let port = |name| number(name).and_then(|port| u16::try_from(port).ok());
         let scope = of("scope").and_then(Scope::of_word);
         Ok(Engine {
@@ -212,12 +205,6 @@ impl Reader {
             kinds: self.kinds,
         })
     }
-}
-
-/// Parses digits only; the standard library also accepts a sign.
-fn whole(text: &str) -> Option<i64> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]

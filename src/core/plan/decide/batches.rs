@@ -75,7 +75,7 @@ pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decisi
     let (mut states, mut left) = (BTreeMap::new(), MOST_BATCHES);
     let mut count = |state, more| *states.entry(state).or_default() += more;
     for (_, batching) in group.batched() {
-        let total = total(batching, view).min(left);
+        let total = view.desired_batches(batching).min(left);
         left -= total;
         let begun = batching.total(|role| Some(view.roles.get(role)?.replicas.end())).min(total);
         (0..begun).for_each(|index| count(Look { batching, view, decision }.state(index), 1));
@@ -89,10 +89,6 @@ pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decisi
 /// The maximum number of batches to count: more than a cluster has pods.
 const MOST_BATCHES: u32 = 1_000_000;
 
-fn total(batching: &Batching, view: &GroupView) -> u32 {
-    batching.total(|role| view.roles.get(role).map(|role| role.desired))
-}
-
 struct Counted<'a> {
     coordination: &'a Coordination,
     index: u32,
@@ -104,7 +100,7 @@ struct Counted<'a> {
 
 fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> impl Iterator<Item = Counted<'a>> {
     let all = group.batched().flat_map(move |(coordination, batching)| {
-        of_coordination(coordination, batching, view, decision, 0..total(batching, view))
+        of_coordination(coordination, batching, view, decision, 0..view.desired_batches(batching))
     });
     (0..MOST_BATCHES).zip(all).map(|(_, counted)| counted)
 }

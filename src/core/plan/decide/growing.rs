@@ -20,7 +20,7 @@ pub(in crate::plan) fn cut(group: &Group, view: &GroupView) -> Vec<BatchId> {
     let whole = group.batched().filter(|(_, batching)| batching.is_all_or_nothing());
     let of = |(index, batching): (usize, &Batching)| -> Option<Vec<BatchId>> {
         let full = first_cut(view, batching)?;
-        let total = batching.total(|role| Some(view.roles.get(role)?.desired));
+        let total = view.desired_batches(batching);
         let new = (full..total).take(MOST).filter(|batch| is_new(view, batching, *batch));
         Some(new.map(|batch| (index, batch)).collect())
     };
@@ -37,7 +37,7 @@ fn outdated(group: &Group, view: &GroupView, rollouts: &Rollouts) -> BTreeMap<Ba
     }
     let served = |role: &str| group.status.replicas_served(role);
     let new = |batching: &Batching, first: u32| {
-        let total = batching.total(|role| Some(view.roles.get(role)?.desired));
+        let total = view.desired_batches(batching);
         let begins = |batch: &u32| begins_after(view, batching, *batch, |role, _| served(role));
         (first..total).take(MOST).filter(begins).collect::<Vec<_>>()
     };

@@ -36,7 +36,7 @@ pub mod unmade;
 pub mod waits;
 mod without_place;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -140,6 +140,7 @@ pub(in crate::plan) fn decide(
 
     let place = (context, &objections.recovering.plan);
     let (mut domains, mut without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
+    without_place::displaced(group, view, rollouts, &mut domains);
     let Objections { mis_stamped, mut recovering, growing, incomplete, gated } = objections;
     without_place.extend(gated.explain());
     let mut room_wait = unmade
@@ -177,7 +178,17 @@ pub(in crate::plan) fn decide(
     held.extend(pod_groups::explain(group, view, &release, context.missing_owned));
 
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
-    let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), context);
+    // Only what is stored counts: another leader would not know of the rest.
+    let was_displaced = |(index, batch): &BatchId| {
+        let state = group.coordination(*index).and_then(|own| group.status.coordination(&own.display_name()));
+        state.is_some_and(|state| state.displaced().any(|stored| stored == *batch))
+    };
+    let displaced: BTreeSet<_> = domains.displaced.iter().copied().filter(was_displaced).collect();
+    let is_displaced = |role: &str, ordinal| {
+        let mut batches = group.batches_of(role, ordinal);
+        batches.any(|batch| displaced.contains(&(batch.coordination.index, batch.index)))
+    };
+    let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), is_displaced, context);
     let behind: BTreeMap<_, _> = holds::behind(&rollout, rollouts).collect();
     let for_long = |name: &String| context.behind.is_some_and(|behind| behind.contains(name));
     rollouts.behind.retain(|name, _| for_long(name));
@@ -296,13 +307,14 @@ fn rollout(
     rollouts: &mut Rollouts,
     view: &GroupView,
     (release, released, elastic): (&[Release], &BTreeMap<String, u32>, Option<&ElasticPlan>),
+    is_displaced: impl Fn(&str, u32) -> bool,
     context: DecisionContext<'_>,
 ) -> RolloutPlan {
     let moves_on = release.iter().any(|release| !release.at_once)
         || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()))
         || elastic.is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
     let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
-    rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
+    rollouts.decided(view, released, is_displaced, |pod| goes.contains(&pod.pod.uid));
     let may_delete = !context.recovery.off && context.faults.is_empty();
     rollouts.help(view, released, may_delete, release.is_empty());
     rollouts.stages = stages(&rollouts.bounds, &rollouts.roles, &rollouts.pauses);

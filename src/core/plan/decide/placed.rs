@@ -28,6 +28,8 @@ pub(super) fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
 pub struct Placed {
     /// The domains by coordination, as position in the list of the group: committed before any pod is released there.
     pub domains: BTreeMap<usize, Domains>,
+    /// Batches of which nothing runs, that had a place, and for which there is no room any more.
+    pub displaced: BTreeSet<BatchId>,
     /// Batches without room for which nodes may be requested.
     pub no_room: BTreeMap<BatchId, NoRoom>,
     /// Batches that leave their committed domain.

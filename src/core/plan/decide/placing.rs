@@ -81,13 +81,10 @@ pub(super) fn place(
 
 /// Returns the domains in the status of existing batches.
 fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view: &GroupView) -> Domains {
-    // While the number of replicas is unknown, any batch may exist.
-    let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
-    let total = batching.total(desired);
+    let total = view.possible_batches(batching);
     let domains =
         group.status.coordination(&coordination.display_name()).into_iter().flat_map(CoordinationState::domains);
-    let existing = domains.filter(|(index, domain)| *index < total && !domain.is_empty());
-    existing.map(|(index, domain)| (index, domain.to_owned())).collect()
+    domains.filter(|(index, _)| *index < total).map(|(index, domain)| (index, domain.to_owned())).collect()
 }
 
 /// Texts on placed pods without a node, if these may be deleted.
@@ -294,8 +291,11 @@ impl<'a> Placing<'a, '_> {
         grown
     }
 
-    /// Notes that a batch lacks room, if nodes are requested then.
+    /// Notes that a batch of which nothing runs lacks room, for nodes to be requested, and whether it had a place.
     fn lacks_room(&mut self, index: u32, why: &str) {
+        if self.domains().contains_key(&index) {
+            self.placed.displaced.insert((self.coordination.index, index));
+        }
         if self.coordination.requests_nodes() {
             let by_kueue = !self.pods_of(index, |pod| pod.held && pod.queued == Queued::Provisioned).is_empty();
             let lacks = NoRoom { by_kueue, ..NoRoom::of(self.sorts(index), self.key, self.placer, why) };

@@ -1,15 +1,17 @@
-//! Batches that share replicas with one without a place.
+//! Batches that have lost their place, and batches that share replicas with one without a place.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::model::{Coordination, Group, HoldReason};
+use crate::api::status::CoordinationState;
+use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::Placed;
-use crate::plan::decide::together::{going_with, waits_text};
+use crate::plan::decide::together::{going_with, is_untouched, waits_text};
 use crate::plan::placement::Placer;
 use crate::plan::recovery::BatchId;
+use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupView, HeldPod};
 
 /// Keeps the pods of batches that share replicas with one without a place, and gives their room back: no part of them goes.
@@ -55,4 +57,33 @@ pub(super) fn stay_together(
         let Some(message) = own.batching().map(|batching| waits_text(batching, batch, other)) else { continue };
         held.push(Held::of((Some(own), Some(batch)), HoldReason::BlockedByCoordination, message, pods));
     }
+}
+
+/// Takes their domains from batches that have no room any more and of which nothing runs, and from those that go with them: a rollout
+/// does not wait for them from then on. The status keeps that they are displaced until they have a place again. A batch that a rollout
+/// may have stopped itself keeps its domain, and counts: what new pods need would stop one batch after another.
+pub(super) fn displaced(group: &Group, view: &GroupView, rollouts: &Rollouts, given: &mut Placed) {
+    let batching = |index: usize| group.coordination(index).and_then(Coordination::batching);
+    let is_rolled =
+        |batching: &Batching| batching.sizes.keys().any(|role| rollouts.bounds.iter().any(|one| one.has(role)));
+    let may_be = |id: &BatchId| {
+        let stopped = |batching: &Batching| {
+            view.ranges(batching, id.1).any(|(role, _, range)| rollouts.may_have_stopped(role, range))
+        };
+        batching(id.0).is_some_and(|batching| is_rolled(batching) && !stopped(batching))
+    };
+    let lost = std::mem::take(&mut given.displaced);
+    let lost = lost.into_iter().flat_map(|id| going_with(group, view, id));
+    let lost: Vec<_> = lost.filter(may_be).collect();
+    for (index, batch) in &lost {
+        given.domains.get_mut(index).and_then(|domains| domains.remove(batch));
+    }
+    let stored = group.batched().flat_map(|(own, batching)| {
+        let state = group.status.coordination(&own.display_name());
+        let batches = state.into_iter().flat_map(CoordinationState::displaced);
+        let waits = |batch: &u32| *batch < view.possible_batches(batching) && is_untouched(view, batching, *batch);
+        batches.filter(waits).map(|batch| (own.index, batch)).collect::<Vec<_>>()
+    });
+    let has_place = |(index, batch): &BatchId| given.domains.get(index).is_some_and(|own| own.contains_key(batch));
+    given.displaced = stored.chain(lost).filter(|id| !has_place(id)).collect();
 }

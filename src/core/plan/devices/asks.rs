@@ -59,6 +59,12 @@ impl ClaimRef {
         let (Self::Template(key) | Self::Named(key)) = self;
         key
     }
+
+    /// Returns the object with its kind, as messages name it.
+    pub fn describe(&self) -> String {
+        let kind = if matches!(self, Self::Template(_)) { "ResourceClaimTemplate" } else { "ResourceClaim" };
+        format!("{kind} {:?}", self.key())
+    }
 }
 
 /// Returns the claims of a pod, in its order.
@@ -121,14 +127,14 @@ impl ClaimAsk {
         self.requests.iter().flat_map(|request| &request.alternatives)
     }
 
-    /// Returns the words after which attributes may be looked up; `None` for any.
-    pub fn words(&self) -> Option<Vec<Arc<str>>> {
-        let mut words: Vec<_> =
+    /// Returns the names of attributes that may be looked at; `None` for any.
+    pub fn names(&self) -> Option<Vec<Arc<str>>> {
+        let mut names: Vec<_> =
             self.constraints.iter().map(|constraint| last_part(&constraint.attribute).into()).collect();
         for selector in self.alternatives().flat_map(|one| &one.selectors) {
-            words.extend(selector.words()?.iter().cloned());
+            names.extend(selector.names()?.iter().cloned());
         }
-        Some(words)
+        Some(names)
     }
 }
 

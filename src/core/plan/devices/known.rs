@@ -149,12 +149,9 @@ impl Devices {
     /// that are known already lack some of them.
     pub fn keep_named_attributes(&mut self) -> bool {
         let of_classes = self.classes.values().filter_map(|class| class.selectors.as_ref().ok()).flatten();
-        let mut names: Option<BTreeSet<Arc<str>>> = Some(BTreeSet::new());
-        for words in of_classes.map(|selector| selector.words().map(|words| words.iter().cloned().collect())) {
-            extend(&mut names, words);
-        }
-        self.asks.iter().for_each(|ask| extend(&mut names, ask.words()));
-        self.pools.keep(names)
+        let of_classes = of_classes.map(|selector| Some(selector.names()?.iter().cloned().collect()));
+        let all: Option<Vec<Vec<_>>> = of_classes.chain(self.asks.iter().map(|ask| ask.names())).collect();
+        self.pools.keep(all.map(|names| names.into_iter().flatten().collect()))
     }
 
     pub fn apply_slice(&mut self, slice: &ResourceSlice) -> bool {
@@ -344,14 +341,13 @@ impl Devices {
     ///
     /// Fails with the reason.
     pub fn ask_of(&self, claim: &ClaimRef) -> Result<&Arc<ClaimAsk>, Arc<str>> {
-        let (known, key) = match claim {
-            ClaimRef::Template(key) => (self.templates.get(key), key),
-            ClaimRef::Named(key) => (self.claims.get(key).map(|claim| &claim.ask), key),
+        let known = match claim {
+            ClaimRef::Template(key) => self.templates.get(key),
+            ClaimRef::Named(key) => self.claims.get(key).map(|claim| &claim.ask),
         };
-        let kind = if matches!(claim, ClaimRef::Template(_)) { "ResourceClaimTemplate" } else { "ResourceClaim" };
-        let ask = known.ok_or_else(|| Arc::from(format!("{kind} {key:?}, which is not there")))?;
+        let ask = known.ok_or_else(|| Arc::from(format!("{}, which is not there", claim.describe())))?;
         match &ask.not_modelled {
-            Some(why) => Err(why.clone()),
+            Some(why) => Err(format!("{}: {why}", claim.describe()).into()),
             None => Ok(ask),
         }
     }
@@ -423,13 +419,6 @@ impl Devices {
 
 fn key(meta: &Meta) -> Arc<str> {
     format!("{}/{}", meta.namespace(), meta.display_name()).into()
-}
-
-fn extend(names: &mut Option<BTreeSet<Arc<str>>>, more: Option<Vec<Arc<str>>>) {
-    match more {
-        Some(more) => names.iter_mut().for_each(|names| names.extend(more.iter().cloned())),
-        None => *names = None,
-    }
 }
 
 fn less(counts: &mut HashMap<Arc<str>, u32>, key: &Arc<str>) {

@@ -157,8 +157,8 @@ impl Devices {
         let mut demand = Demand::of(self, []);
         let mut whys: Vec<Arc<str>> = Vec::new();
         for claim in ask.claims.iter().filter(|claim| counts(claim)) {
-            let wanted = self.ask_of(claim).and_then(|claim| demand.wanted(claim));
-            whys.extend(wanted.err());
+            let of_claim = |why: Arc<str>| Arc::from(format!("{}: {why}", claim.describe()));
+            whys.extend(self.ask_of(claim).and_then(|ask| demand.wanted(ask).map_err(of_claim)).err());
         }
         for class in ask.amounts.keys().filter_map(|resource| self.class_of(resource)) {
             whys.extend(demand.wanted(&ClaimAsk::of_class(class, 1)).err());

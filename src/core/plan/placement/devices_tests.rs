@@ -237,13 +237,15 @@ fn what_is_not_modelled_is_said_and_its_pods_are_bound_to_no_node() {
     let known = [class("gpu", ""), template("two", &exactly(2)), on("a1", &gpus(4))];
     assert_eq!(says(&known, claims("two")), "");
     assert_eq!(says(&[], claims("two")), "ResourceClaimTemplate \"ns/two\", which is not there");
-    assert_eq!(says(&known[1..], claims("two")), "DeviceClass \"gpu\", which is not there");
-    assert_eq!(says(&[&known[..2], &[on("a1", &odd)]].concat(), claims("two")), "devices with consumable capacity");
+    let two = |why: &str| format!("ResourceClaimTemplate \"ns/two\": {why}");
+    assert_eq!(says(&known[1..], claims("two")), two("DeviceClass \"gpu\", which is not there"));
+    let consumable = two("devices with consumable capacity");
+    assert_eq!(says(&[&known[..2], &[on("a1", &odd)]].concat(), claims("two")), consumable);
     assert_eq!(says(&[&known[..], std::slice::from_ref(&shared)].concat(), claims("two")), "");
     let mut same = exactly(2);
     same["constraints"] = json!([{ "matchAttribute": "gpu.example.com/root" }]);
     let said = says(&[class("gpu", ""), template("same", &same), shared], claims("same"));
-    assert_eq!(said, "conditions on devices that several nodes reach");
+    assert_eq!(said, "ResourceClaimTemplate \"ns/same\": conditions on devices that several nodes reach");
     let unseen = Room::default();
     let said = not_modelled(&[claims("two")], &unseen);
     assert_eq!(said, [NotModelled::Devices("resource claims".into())]);

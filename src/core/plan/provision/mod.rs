@@ -144,8 +144,7 @@ pub(in crate::plan) fn plan_provision(
             group.status.provisioning.iter().filter(|entry| entry.coordination == name).map(|entry| entry.batch);
         let lacking = no_room.keys().filter(|id| id.0 == index).map(|(_, batch)| *batch);
         let batches: BTreeSet<u32> = known.chain(lacking).collect();
-        let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
-        let total = batching.total(desired);
+        let total = view.possible_batches(batching);
         for batch in batches.into_iter().filter(|batch| *batch < total) {
             let one = One {
                 group,

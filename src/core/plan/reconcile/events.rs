@@ -98,7 +98,8 @@ impl Reported {
                 if by_domain && batching.placed_in().is_some() {
                     let known =
                         |index: &String| domains_before.get(&name).is_some_and(|known| known.contains_key(index));
-                    let new = domains.get(&name).into_iter().flatten().filter(|(index, _)| !known(index));
+                    let new = domains.get(&name).into_iter().flatten();
+                    let new = new.filter(|(index, domain)| !known(index) && !domain.is_empty());
                     let placed = |(index, domain): (&String, &String)| {
                         let at = (index.parse().ok()?, domain.as_str());
                         EventNote::placed(group, coordination, batching, at, runs_unlabelled)

@@ -72,7 +72,7 @@ impl ReportedRequests {
 
 fn is_placed(group: &Group, entry: &ProvisioningState) -> bool {
     let state = group.status.coordination(&entry.coordination);
-    state.is_some_and(|state| state.domains.contains_key(&entry.batch.to_string()))
+    state.is_some_and(|state| state.domains().any(|(batch, _)| batch == entry.batch))
 }
 
 /// Returns an Event such as `segment 2: request 1 for nodes was given up: not all nodes came within 15m: no rack fits segment 2: …`

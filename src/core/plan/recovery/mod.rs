@@ -204,7 +204,7 @@ pub(in crate::plan) fn plan_recovery(
         let marks = Marks::of(known.filter(|known| known.complete_sizes == sizes(batching)));
         let unknown = batching.sizes.keys().any(|role| view.roles.get(role).is_none_or(|role| role.unknown));
         let rolls = batching.sizes.keys().any(|role| rollouts.roles.contains_key(role));
-        let total = batching.total(desired);
+        let total = view.desired_batches(batching);
         let batches = (0..if policy.is_none() && is_idle { 0 } else { total }).filter(is_looked_at);
         all.extend(batches.map(|batch| One {
             group,

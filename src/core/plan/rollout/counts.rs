@@ -82,6 +82,7 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
             ready: there && up && !held,
             held: there && held,
             new: false,
+            displaced: false,
             given_up: false,
         }
     };

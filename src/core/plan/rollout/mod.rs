@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub use observe::Rollouts;
 pub use skew::excess;
 pub use stage::{Late, LateWhat, PauseEnd, Pauses, Stage, StepNumber, stages};
-pub use text::{PlannedStep, behind_text, planned_steps, rollouts, stage_text, waits_for};
+pub use text::{PlannedStep, behind_text, is_behind_held, planned_steps, rollouts, stage_text, waits_for};
 pub use walk::plan_rollout;
 
 use crate::model::{ProgressState, RollingBounds};
@@ -35,6 +35,8 @@ pub struct Ordinal {
     pub held: bool,
     /// None of its pods was ready yet since the role has so many replicas: it does not serve, and that is no failure.
     pub new: bool,
+    /// It is held, and its batch had a place and lost it: it waits for one as if it had never run.
+    pub displaced: bool,
     /// It is at a revision that is neither the base nor the target of the workload: a rollout that was given up halfway.
     pub given_up: bool,
 }
@@ -107,8 +109,13 @@ impl RoleRollout {
 
     /// Reports whether the replica counts for the shares of the role: one that has yet to serve may be replaced at any moment.
     fn shares(&self, ordinal: u32) -> bool {
+        !(self.at(ordinal).new || self.waits(ordinal))
+    }
+
+    /// Reports whether the replica is held because its batch waits, for its turn or for room that it lost.
+    fn waits(&self, ordinal: u32) -> bool {
         let replica = self.at(ordinal);
-        !(replica.new || replica.held && ordinal >= self.may_run)
+        replica.held && (replica.displaced || ordinal >= self.may_run)
     }
 
     /// Counts the replicas of which shares are taken.
@@ -133,8 +140,7 @@ impl RoleRollout {
     /// Returns the highest replica whose batch is held above old ones from this ordinal on that are not: most controllers wait for it
     /// before they replace those.
     fn held_above_old(&self, from: u32) -> Option<u32> {
-        let waits = |(ordinal, replica): &(u32, Ordinal)| replica.held && *ordinal >= self.may_run;
-        let held = self.numbered().rev().find(waits)?.0;
+        let held = (0..self.desired()).rev().find(|ordinal| self.waits(*ordinal))?;
         let is_old = |ordinal: u32| !self.at(ordinal).updated && !self.at(ordinal).held;
         (from..held).any(is_old).then_some(held)
     }
@@ -154,8 +160,7 @@ impl RoleRollout {
     /// Reports whether its controller may wait for ever for replicas that are held, or old and not ready, before it replaces what it
     /// may: its old pods are to be deleted.
     fn needs_deletions(&self) -> bool {
-        let is_held_and_old =
-            |(ordinal, replica): (u32, Ordinal)| replica.held && !replica.updated && ordinal >= self.may_run;
+        let is_held_and_old = |(ordinal, replica): (u32, Ordinal)| !replica.updated && self.waits(ordinal);
         let waits = || {
             self.held_above_old(0).is_some()
                 || (!self.ordered && self.old_in_the_way().is_some())
@@ -191,8 +196,7 @@ impl RoleRollout {
 
     /// Returns the number of replicas below the lowest one whose batch is held: the size that the workload may be scaled to.
     pub fn below_held(&self) -> u32 {
-        let held = self.numbered().find(|(ordinal, replica)| replica.held && *ordinal >= self.may_run);
-        held.map_or_else(|| self.desired(), |(ordinal, _)| ordinal)
+        (0..self.desired()).find(|ordinal| self.waits(*ordinal)).unwrap_or(self.desired())
     }
 
     /// Returns the replica, or one that does not exist.

@@ -185,12 +185,26 @@ impl Rollouts {
             barred.flat_map(|(bounds, why)| bounds.roles.iter().map(move |role| (role.clone(), why.clone()))).collect();
     }
 
-    /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
-    /// about to be released, such as a pod that its workload has just recreated.
+    /// Reports whether a rollout of the role may have stopped one of these replicas: that it has no room then may be due to its new
+    /// version, and each further one would follow.
+    pub(in crate::plan) fn may_have_stopped(&self, role: &str, ordinals: Range<u32>) -> bool {
+        let is_as_before = |rollout: &RoleRollout, ordinal| {
+            let replica = rollout.at(ordinal);
+            !(replica.updated || replica.given_up)
+        };
+        self.roles.get(role).is_some_and(|rollout| {
+            rollout.returns || !rollout.judged || ordinals.into_iter().any(|ordinal| !is_as_before(rollout, ordinal))
+        })
+    }
+
+    /// Notes the decision on pods: `released` replicas of each batched role may run, the held ones for which `displaced` returns true
+    /// have lost their place, and pods for which `goes` returns true are about to be released, such as a pod that its workload has just
+    /// recreated.
     pub(in crate::plan) fn decided(
         &mut self,
         view: &GroupView,
         released: &BTreeMap<String, u32>,
+        displaced: impl Fn(&str, u32) -> bool,
         goes: impl Fn(&PodFacts) -> bool,
     ) {
         for (name, role) in &mut self.roles {
@@ -198,6 +212,7 @@ impl Rollouts {
             let Some(seen) = view.roles.get(name) else { continue };
             for (ordinal, replica) in (0..).zip(&mut role.ordinals).filter(|(_, replica)| replica.held) {
                 replica.held = seen.replicas.pods_of(ordinal).iter().any(|pod| pod.held && !goes(pod));
+                replica.displaced = replica.held && displaced(name, ordinal);
             }
         }
     }
@@ -336,6 +351,7 @@ fn ordinals(view: &GroupView, workload: &RolledWorkload, base: Option<&str>, ser
             ready: replica.is_ready(),
             held: replica.held > 0,
             new: ordinal >= served,
+            displaced: false,
             given_up: !updated && pods.iter().all(|pod| !is(pod, update) && !is(pod, base)),
         }
     };

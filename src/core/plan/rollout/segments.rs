@@ -52,7 +52,7 @@ impl Part<'_> {
     fn is_down(&self, ordinal: u32) -> bool {
         let replica = self.role.at(ordinal);
         // A replica that served, may run and is held waits for room or for the rest of its batch.
-        let waits = replica.held && !replica.new && ordinal < self.role.may_run;
+        let waits = replica.held && !replica.new && !self.role.waits(ordinal);
         let is_unavailable = replica.is_unavailable() || waits;
         (is_unavailable && !self.role.is_excused(ordinal)) || self.role.leaves(ordinal)
     }

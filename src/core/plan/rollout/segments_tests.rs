@@ -8,7 +8,8 @@ use crate::plan::test_support::mk_group;
 
 use super::*;
 
-const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, new: false, given_up: false };
+const OLD: Ordinal =
+    Ordinal { updated: false, ready: true, held: false, new: false, displaced: false, given_up: false };
 const NEW: Ordinal = Ordinal { updated: true, ..OLD };
 const DOWN: Ordinal = Ordinal { ready: false, ..OLD };
 

@@ -9,7 +9,8 @@ use crate::plan::rollout::{Ordinal, RolloutPlan, Rollouts, WaitReason, plan_roll
 use crate::plan::test_support::mk_group;
 use crate::plan::view::{SeenCondition, SeenKind, SeenObject};
 
-const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, new: false, given_up: false };
+const OLD: Ordinal =
+    Ordinal { updated: false, ready: true, held: false, new: false, displaced: false, given_up: false };
 const NEW: Ordinal = Ordinal { updated: true, ..OLD };
 
 /// A group of ten prefill and four decode in a rollout, with what its status and its annotations say.

@@ -97,9 +97,12 @@ pub fn behind_text(name: &str, behind: &Behind) -> String {
 /// Returns why a role cannot be rolled while replicas on top are held. `deletion` is the command that replaces its next pod.
 fn behind_held(name: &str, deletion: &str, released: u32) -> String {
     let replaces = if deletion.is_empty() { String::new() } else { format!("{deletion} replaces the next pod; or ") };
-    format!(
-        "{name} cannot be rolled: its workload waits for held replicas on top; {replaces}scale it to {released} replicas to go on"
-    )
+    format!("{}; {replaces}scale it to {released} replicas to go on", is_behind_held(name))
+}
+
+/// Returns that a role cannot be rolled while replicas on top are held.
+pub fn is_behind_held(name: &str) -> String {
+    format!("{name} cannot be rolled: its workload waits for held replicas on top")
 }
 
 /// Reports whether a replica serves, and is to be replaced.

@@ -10,7 +10,7 @@ use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{is_left, many_text, pause};
 use crate::plan::recovery::{PAUSED, RESUMED, RecoveryPlan};
 use crate::plan::rollout::standing::{self, IN_PROGRESS, ROLLED, Standing, Standings};
-use crate::plan::rollout::{PauseEnd, Rollouts, Stage, stage_text};
+use crate::plan::rollout::{PauseEnd, Rollouts, Stage, is_behind_held, stage_text};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
@@ -144,6 +144,15 @@ pub fn conditions(
 /// Reports whether the status has exceeded the progress deadline.
 pub fn says_stalled(status: &GroupStatus) -> bool {
     status.condition(PROGRESSING).is_some_and(|condition| condition.reason == DEADLINE_EXCEEDED)
+}
+
+/// Reports whether the status says that a role cannot be rolled while replicas on top are held. Only the loop knows that nothing
+/// deletes its old pods.
+pub fn says_behind_held(status: &GroupStatus, name: &str) -> bool {
+    let progress = status.condition(PROGRESSING).map(|condition| &condition.message);
+    let summary = status.summary.as_ref().map(|summary| &summary.message);
+    let mut told = progress.into_iter().chain(summary).flat_map(|text| text.split("; "));
+    told.any(|text| text == is_behind_held(name))
 }
 
 /// Reports whether every desired pod of every role is ready.

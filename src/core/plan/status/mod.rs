@@ -15,6 +15,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::no_replica;
+use crate::plan::decide::placed::Placed;
 use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::text::recovery_is_off;
@@ -339,7 +340,7 @@ fn coordination_states(
         CoordinationState {
             name: coordination.display_name(),
             progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
-            domains: domains_of(placed.domains.get(&coordination.index)),
+            domains: domains_of(placed, coordination.index),
             complete_batches: complete.batches,
             complete_replicas: complete.replicas,
             complete_sizes: complete.sizes,
@@ -360,8 +361,12 @@ fn accepted(group: &Group, coordination: &Coordination, targets: &Targets) -> Op
     decided.or_else(|| group.status.coordination(&coordination.display_name())?.accepted)
 }
 
-fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, String> {
-    domains.into_iter().flatten().map(|(index, domain)| (index.to_string(), domain.clone())).collect()
+/// Returns the domains of a coordination by batch; those that were lost are empty.
+fn domains_of(placed: &Placed, coordination: usize) -> BTreeMap<String, String> {
+    let domains = placed.domains.get(&coordination).into_iter().flatten();
+    let displaced = placed.displaced.iter().filter(|(index, _)| *index == coordination);
+    let displaced = displaced.map(|(_, batch)| (batch.to_string(), String::new()));
+    domains.map(|(batch, domain)| (batch.to_string(), domain.clone())).chain(displaced).collect()
 }
 
 /// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,

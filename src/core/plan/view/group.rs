@@ -43,6 +43,17 @@ impl GroupView {
         })
     }
 
+    /// Returns the number of batches that are desired.
+    pub(in crate::plan) fn desired_batches(&self, batching: &Batching) -> u32 {
+        batching.total(|role| Some(self.roles.get(role)?.desired))
+    }
+
+    /// Returns the number of batches that may exist: while the number of replicas is unknown, any.
+    pub(in crate::plan) fn possible_batches(&self, batching: &Batching) -> u32 {
+        let replicas = |role: &RoleView| if role.unknown { u32::MAX } else { role.desired };
+        batching.total(|role| self.roles.get(role).map(replicas))
+    }
+
     pub(in crate::plan) fn build(group: &Group, pods: &GroupPods) -> Self {
         Self::build_while(group, (pods, &[]), |_| None)
     }

@@ -15,9 +15,8 @@ use crate::rules::{Cause, Known, Need, Report, World};
 /// Returns the roles with batches, their desired replicas and their size.
 fn counted<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item = (&'a Role, u32, u32)> {
     let roles = batching.sizes.keys().filter_map(|name| group.role(name));
-    roles
-        .filter(|role| !role.workload.desired_is_unknown && role.desired > 0)
-        .filter_map(|role| Some((role, role.desired, batching.size(&role.name)?)))
+    let known = roles.filter(|role| !role.workload.desired_is_unknown && role.desired > 0);
+    known.filter_map(|role| Some((role, role.desired, batching.size(&role.name)?)))
 }
 
 /// Warns where replicas are no multiple of the batch size.
@@ -41,8 +40,7 @@ pub(super) fn foreign_gates(group: &Group, _: &World, report: &mut Report) {
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
             let Some(gate) = &role.workload.foreign_gate else { continue };
             let path = role.workload.reference.as_ref().map_or(&role.at, |(_, path)| path).clone();
-            let detail = template_has_gate(gate, &role.name, batching.kind.word());
-            report.warn(&role.name, path, Cause::Notice, None, detail);
+            report.notice(&role.name, path, template_has_gate(gate, &role.name, batching.kind.word()));
         }
     }
 }
@@ -51,15 +49,14 @@ pub(super) fn foreign_gates(group: &Group, _: &World, report: &mut Report) {
 pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in group.batched() {
         let words = batching.kind.words();
-        let batches: Vec<_> = counted(group, batching)
-            .map(|(role, desired, size)| (desired.div_ceil(size), role.name.as_str()))
-            .collect();
+        let ends = counted(group, batching).map(|(role, desired, size)| (desired.div_ceil(size), role.name.as_str()));
+        let batches: Vec<_> = ends.collect();
         let (Some((first, role)), Some((last, _))) = (batches.iter().min(), batches.iter().max()) else { continue };
         if first < last {
             let detail = format!(
                 "role {role:?} ends after {first} of {last} {words}; the later ones are made of the other roles"
             );
-            report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
+            report.notice(&coordination.display_name(), batching.sizes_at.clone(), detail);
         }
     }
 }
@@ -78,7 +75,7 @@ pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
             "into the room that nodes have now"
         };
         let detail = format!("{fits} of {of} {words} fit {room}: {}", shortage.why);
-        report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
+        report.notice(&coordination.display_name(), batching.sizes_at.clone(), detail);
     }
 }
 
@@ -98,7 +95,7 @@ pub(super) fn order(group: &Group, world: &World, report: &mut Report) {
                  variables that the group gives, and are held until they are recreated",
                 role.name
             );
-            report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+            report.notice(&role.name, at.clone(), detail);
         }
     }
 }
@@ -133,7 +130,7 @@ pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
                     budget.metadata.display_name(),
                     role.name
                 );
-                report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
+                report.notice(&role.name, coordination.path_of(&role.name), detail);
             }
         }
     }
@@ -159,7 +156,7 @@ pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
             names::GROUP,
             group.carrier.name
         );
-        report.warn("", reference.at.clone(), Cause::Notice, None, detail);
+        report.notice("", reference.at.clone(), detail);
     }
     for role in &group.roles {
         let (Some((reference, at)), Some(key)) = (&role.workload.reference, &role.workload.key) else { continue };
@@ -167,8 +164,7 @@ pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
             Known::Present(workload) => {
                 if let Some(lack) = workload.unlabelled(&group.key.name, &role.name) {
                     let named = (reference.kind.as_str(), reference.name.as_str());
-                    let detail = not_labelled(lack, named, &group.key.name, &role.name);
-                    report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+                    report.notice(&role.name, at.clone(), not_labelled(lack, named, &group.key.name, &role.name));
                 }
             }
             Known::Absent => {}

@@ -19,8 +19,7 @@ pub(super) fn size(group: &Group, _: &World, report: &mut Report) {
         [(roles_at, group.roles.len(), ROLES), (coordinations_at, group.coordinations.len(), COORDINATIONS)]
     {
         if count > most {
-            let detail = format!("must have at most {most} items");
-            report.error("", path, Cause::TooMany, Some(count.to_string()), detail);
+            report.error("", path, Cause::TooMany, Some(count.to_string()), format!("must have at most {most} items"));
         }
     }
     let entries = entries(group);

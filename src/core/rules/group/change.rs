@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{Coordination, Domain, FieldPath, Group};
-use crate::rules::{Cause, Change, Known, Need, Report, World};
+use crate::rules::{Change, Known, Need, Report, World};
 
 /// Refuses changes of size, topology key and layer of a coordination with topology while its pods exist: the affinity of the
 /// pods names the old batches and is immutable. Plain segments may change.
@@ -19,7 +19,7 @@ pub(super) fn batches(change: &Change<'_, Group>, world: &World, report: &mut Re
             Known::Present(()) => {
                 for (path, value) in faults {
                     let detail = format!("may not change from {value} while pods of coordination {name:?} exist");
-                    report.error(&name, path, Cause::Forbidden, None, detail);
+                    report.forbid(&name, path, detail);
                 }
             }
             Known::Absent => {}

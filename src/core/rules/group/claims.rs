@@ -3,7 +3,7 @@
 
 use crate::model::{FieldPath, Group};
 use crate::rules::coordinated::workloads;
-use crate::rules::{Cause, Need, Report, World};
+use crate::rules::{Need, Report, World};
 
 /// Refuses a group if an older object coordinates it or one of its workloads.
 pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
@@ -22,7 +22,7 @@ pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
             None => FieldPath::new("metadata").child("name"),
         };
         let detail = format!("group {name:?} is coordinated by {by} already; a group has one coordinating object");
-        report.error(name, path, Cause::Forbidden, None, detail);
+        report.forbid(name, path, detail);
     }
     for (workload, (role, path)) in workloads(group) {
         let others = world.coordinating(&workload).filter(|other| other.key != group.key);
@@ -31,7 +31,7 @@ pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
                 "the workload of role {role:?} is coordinated by {} already; a workload is in one group",
                 title(other)
             );
-            report.error(role, path, Cause::Forbidden, None, detail);
+            report.forbid(role, path, detail);
         }
     }
 }

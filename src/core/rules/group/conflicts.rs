@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::batching::Choice;
-use crate::model::{Batching, FieldPath, Group};
+use crate::model::{Batching, Group};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
@@ -28,8 +28,7 @@ pub(super) fn progressions_agree(group: &Group, _: &World, report: &mut Report) 
         let detail = format!(
             "progression strategy conflict for role {role:?}: coordination has strategy {progression:?}, but another coordination has {first:?}"
         );
-        let path: FieldPath = batching.progression_at.clone();
-        report.error(role, path, Cause::Invalid, quoted(progression), detail);
+        report.error(role, batching.progression_at.clone(), Cause::Invalid, quoted(progression), detail);
     });
 }
 
@@ -70,7 +69,7 @@ fn at_most_one(group: &Group, has: impl Fn(&Batching) -> bool, (what, why): (&st
         for role in batching.sizes.keys() {
             if let Some(first) = firsts.get(role.as_str()) {
                 let detail = format!("role {role:?} is in coordination {first:?} with {what} already; {why}");
-                report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
+                report.forbid(role, batching.sizes_at.key(role), detail);
             } else {
                 firsts.insert(role, coordination.display_name());
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::model::{Batching, Coordination, FieldPath, GangLevel, Group, OneByOne, Progression, Role};
-use crate::rules::{Cause, Known, Need, Report, World};
+use crate::rules::{Known, Need, Report, World};
 
 /// Refuses dependencies between roles of one batch: RBG makes the pods of the dependent role only when the other role is
 /// wholly ready, and the batch, or its gang, waits for both.
@@ -29,7 +29,7 @@ pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
                         "role {name:?} must not depend on {other:?}{through}: coordination {owner:?} releases both in one \
                          batch, and the pods of {name:?} would never be made"
                     );
-                    report.error(name, path, Cause::Forbidden, None, detail);
+                    report.forbid(name, path, detail);
                 }
             }
         }
@@ -78,10 +78,10 @@ pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
             "a gang over the whole group may not be set next to coordination {name:?}: it counts held pods, and no batch \
              would start"
         );
-        report.error(&name, path.clone(), Cause::Forbidden, None, detail);
+        report.forbid(&name, path.clone(), detail);
     } else {
         let detail = format!("the gang over the whole group counts pods that coordination {name:?} holds");
-        report.warn(&name, path.clone(), Cause::Notice, None, detail);
+        report.notice(&name, path.clone(), detail);
     }
 }
 
@@ -102,16 +102,16 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
                 let gangs = batching.gangs.as_ref();
                 if splits_replicas && gangs.is_some_and(|gangs| gangs.level == GangLevel::Replica) {
                     let detail = format!("{why}, but coordination {owner:?} starts all pods of a replica together");
-                    report.error(&role.name, path, Cause::Forbidden, None, detail);
+                    report.forbid(&role.name, path, detail);
                 } else if batching.is_all_or_nothing() || batching.recovers().is_some() {
                     let when = if batching.is_all_or_nothing() { "" } else { " after a recovery" };
                     let detail = format!(
                         "{why}, but coordination {owner:?} releases a batch{when} only when all its pods exist"
                     );
-                    report.error(&role.name, path, Cause::Forbidden, None, detail);
+                    report.forbid(&role.name, path, detail);
                 } else {
                     let detail = format!("{why}: a batch of coordination {owner:?} fills up one pod at a time");
-                    report.warn(&role.name, path, Cause::Notice, None, detail);
+                    report.notice(&role.name, path, detail);
                 }
             }
         }

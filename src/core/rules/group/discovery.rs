@@ -5,7 +5,7 @@ use crate::api::service::Service;
 use crate::model::workload_kind::PodController;
 use crate::model::{Group, GroupKey, Role, names};
 use crate::rules::engine::meets_other_replicas;
-use crate::rules::{Cause, Known, Need, Report, World};
+use crate::rules::{Known, Need, Report, World};
 
 /// Returns the Services in the addresses of first pods that the user creates. Those of LeaderWorkerSets and RoleBasedGroups
 /// are created by their operators.
@@ -40,7 +40,7 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
                 "{} {:?} has no `serviceName`: no pod is given the address of role {:?}",
                 reference.kind, reference.name, role.name
             );
-            report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+            report.notice(&role.name, at.clone(), detail);
         }
     }
     for (role, key) in services(group) {
@@ -48,7 +48,7 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
         let what = match world.service(&key) {
             Known::Present(service) => {
                 if let Some(detail) = selects_others(role, service) {
-                    report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+                    report.notice(&role.name, at.clone(), detail);
                 }
                 wrong(service)
             }
@@ -66,7 +66,7 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
                 ABSENT => format!("{detail}{}", to_apply(role, &key.name)),
                 _ => detail,
             };
-            report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+            report.notice(&role.name, at.clone(), detail);
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn scope(group: &Group, _: &World, report: &mut Report) {
     if let Some(path) = &group.misplaced_scope {
         let detail = "has an effect on a PodCliqueSet only; with annotation `rolegate.dev/discovery: enabled` the pods of a group \
                       find all its roles";
-        report.warn(names::DISCOVERY_SCOPE, path.clone(), Cause::Notice, None, detail);
+        report.notice(names::DISCOVERY_SCOPE, path.clone(), detail);
     }
 }
 

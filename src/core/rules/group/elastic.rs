@@ -1,6 +1,6 @@
 //! Rules of elastic groups: the author may scale the workloads, and nobody else scales them.
 
-use crate::model::{BatchKind, FieldPath, Group, Role, Standing, WorkloadKey};
+use crate::model::{BatchKind, Group, Role, Standing, WorkloadKey};
 use crate::rules::names::listed;
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -16,23 +16,21 @@ pub(super) fn scale(group: &Group, world: &World, report: &mut Report) {
     }
     if group.reference.is_some() {
         let detail = "may not be set together with `groupRef`: the roles' replicas stand in the RoleBasedGroup";
-        return report.error("", at(), Cause::Forbidden, None, detail);
+        return report.forbid("", at(), detail);
     }
     let mut batched = group.batched();
     let (Some((_, batching)), None) = (batched.next(), batched.next()) else {
-        let detail = "must have exactly one coordination that makes batches, a segmentPlacement";
-        return report.error("", at(), Cause::Forbidden, None, detail);
+        return report.forbid("", at(), "must have exactly one coordination that makes batches, a segmentPlacement");
     };
     if batching.kind != BatchKind::SegmentPlacement {
-        let detail = format!("must have a segmentPlacement, not {}", batching.kind.as_str());
-        return report.error("", at(), Cause::Forbidden, None, detail);
+        return report.forbid("", at(), format!("must have a segmentPlacement, not {}", batching.kind.as_str()));
     }
     for name in batching.sizes.keys() {
         let Some(role) = group.role(name) else { continue };
         let Some(key) = &role.workload.key else {
             if role.workload.reference.is_none() {
                 let detail = "a role with a segmentSize must have a workloadRef: `segments` says its replicas";
-                report.error(name, role.at.child("replicas"), Cause::Forbidden, None, detail);
+                report.forbid(name, role.at.child("replicas"), detail);
             }
             continue;
         };
@@ -48,14 +46,14 @@ fn workload(role: &Role, key: &WorkloadKey, world: &World, report: &mut Report) 
         && let Some(owner) = &workload.owner
     {
         let detail = format!("{kind} {name:?} must have no owner that scales it: {owner} does");
-        report.error(&role.name, at.clone(), Cause::Forbidden, None, detail);
+        report.forbid(&role.name, at.clone(), detail);
     }
     if world.workload(key).present().is_some_and(|workload| workload.queued_as_one) {
         let detail = format!(
             "{kind} {name:?} must not be queued by Kueue, which queues all its pods as one: when it is scaled Kueue takes \
              them down, and lets none run again"
         );
-        report.error(&role.name, at.clone(), Cause::Forbidden, None, detail);
+        report.forbid(&role.name, at.clone(), detail);
     }
     let need = Need::MayScale(key.clone());
     let detail = format!("whoever sets `segments` must be allowed to scale {kind} {name:?}");
@@ -92,7 +90,7 @@ pub(super) fn autoscalers(group: &Group, world: &World, report: &mut Report) {
             "HorizontalPodAutoscalers {} scale it, and stop each other (AmbiguousSelector): leave one of them",
             listed(several)
         );
-        report.warn("", elastic.at.clone(), Cause::Notice, None, detail);
+        report.notice("", elastic.at.clone(), detail);
     }
     for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
         let Some(key) = &role.workload.key else { continue };
@@ -109,8 +107,7 @@ pub(super) fn autoscalers(group: &Group, world: &World, report: &mut Report) {
                 key.name,
                 group.carrier.name
             );
-            let path: FieldPath = role.at.child("workloadRef");
-            report.warn(&role.name, path, Cause::Notice, None, detail);
+            report.notice(&role.name, role.at.child("workloadRef"), detail);
         }
     }
 }

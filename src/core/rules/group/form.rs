@@ -15,7 +15,7 @@ pub(super) fn name(group: &Group, _: &World, report: &mut Report) {
         let (subject, path) = (coordination.display_name(), coordination.at.child("name"));
         match coordination.name.as_deref().unwrap_or_default() {
             "" if is_rbg && nothing_is_named_after(coordination) => {}
-            "" => report.error(&subject, path, Cause::Required, None, "must name the coordination"),
+            "" => report.require(&subject, path, "must name the coordination"),
             name if !names.insert(name) => report.error(&subject, path, Cause::Duplicate, quoted(name), ""),
             name => {
                 if let Some(fault) = label_fault(name) {
@@ -77,13 +77,7 @@ pub(super) fn roles(group: &Group, _: &World, report: &mut Report) {
         }
         if coordination.rolling_update.is_some() && coordination.role_names().len() < 2 {
             if coordination.roles.is_none() {
-                report.error(
-                    &subject,
-                    at.clone(),
-                    Cause::Required,
-                    None,
-                    "must name at least 2 roles to update together",
-                );
+                report.require(&subject, at.clone(), "must name at least 2 roles to update together");
             } else {
                 let detail = "must name at least 2 roles to update together";
                 report.error(&subject, at.clone(), Cause::Invalid, Some(format!("{listed:?}")), detail);
@@ -112,16 +106,16 @@ pub(super) fn strategy(group: &Group, _: &World, report: &mut Report) {
         let has_update = coordination.rolling_update.is_some();
         if coordination.batchings.is_empty() && !has_update && coordination.scaling.is_none() {
             let detail = "must set rollingUpdate, segmentPlacement, rollingDeploy or affinityScheduling";
-            report.error(&subject, at.clone(), Cause::Required, None, detail);
+            report.require(&subject, at.clone(), detail);
         }
         if let Some((_, path)) = coordination.rolling_update.as_ref().filter(|(update, _)| update.is_empty()) {
             let detail = "must set at least one of `by`, `maxSkew`, `maxUnavailable`, `partition` and `steps`";
-            report.error(&subject, path.clone(), Cause::Required, None, detail);
+            report.require(&subject, path.clone(), detail);
         }
         if let Some((first, others)) = coordination.batchings.split_first() {
             for batching in others {
                 let detail = format!("may not be set together with `{}`: each makes batches", first.kind.as_str());
-                report.error(&subject, batching.at.clone(), Cause::Forbidden, None, detail);
+                report.forbid(&subject, batching.at.clone(), detail);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::bounds::is_too_large;
 use super::{by_hand, discovery, on_failure, provision, rollout_by};
-use crate::model::{AwaitedObject, Coordination, Group};
+use crate::model::{AwaitedObject, Coordination, Group, Role};
 use crate::rules::Need;
 
 pub fn needs_of_group(group: &Group) -> Vec<Need> {
@@ -30,13 +30,8 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         let key = group.role(name).and_then(|role| role.workload.key.clone());
         needs.extend(key.map(Need::Workload));
     }
-    needs.extend(
-        group
-            .roles
-            .iter()
-            .filter_map(|role| role.workload.reference.as_ref().and(role.workload.key.clone()))
-            .map(Need::Workload),
-    );
+    let referred = |role: &Role| role.workload.reference.as_ref().and(role.workload.key.clone());
+    needs.extend(group.roles.iter().filter_map(referred).map(Need::Workload));
     needs.extend(discovery::needs(group));
     if group.elastic.is_some() {
         let sized = group.batched().flat_map(|(_, batching)| batching.sizes.keys());

@@ -33,7 +33,7 @@ pub(super) fn on_failure(group: &Group, world: &World, report: &mut Report) {
                 "may not be set while coordination {other:?} updates role {role:?} too: the role would go back without the roles of \
                  {other:?}"
             );
-            report.error(&subject, path.clone(), Cause::Forbidden, None, detail);
+            report.forbid(&subject, path.clone(), detail);
         }
         if !world.options.allowed.recovery {
             let detail = if world.manifests {
@@ -41,7 +41,7 @@ pub(super) fn on_failure(group: &Group, world: &World, report: &mut Report) {
             } else {
                 "has no effect: rolegate runs without `--allow recovery`, and deletes no pods of a rollout that fails"
             };
-            report.warn(&subject, path, Cause::Notice, None, detail);
+            report.notice(&subject, path, detail);
         }
     }
 }
@@ -62,7 +62,7 @@ fn too_short(group: &Group, bounds: &RollingBounds, report: &mut Report) {
         "{written}is not longer than the {min_ready} for which a pod of role {role:?} must be ready before it counts \
          (`minReadySeconds`): it is counted after these, and the rollout fails after {fails}"
     );
-    report.warn(&bounds.name, path, Cause::Notice, None, detail);
+    report.notice(&bounds.name, path, detail);
 }
 
 fn format(group: &Group, report: &mut Report) {
@@ -79,8 +79,7 @@ fn format(group: &Group, report: &mut Report) {
         if read_duration(&Value::String(time.clone())).is_none() {
             report.error(&subject, path, Cause::Invalid, quoted(time), MUST_BE_A_TIME);
         } else if word != Some(ROLLBACK) {
-            let detail = "may be set only with `onFailure: Rollback`";
-            report.error(&subject, path, Cause::Forbidden, None, detail);
+            report.forbid(&subject, path, "may be set only with `onFailure: Rollback`");
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn gang_ordinals(group: &Group, world: &World, report: &mut Report) {
             let detail = format!(
                 "a role with podGroupPolicy must have ordinals: the pods of a {maker} are made before their batch is known"
             );
-            report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
+            report.forbid(role, batching.sizes_at.key(role), detail);
         }
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn topology_ordinals(group: &Group, _: &World, report: &mut Report) {
                 "the pods of a {maker} have no ordinals: they are made before their batch is known, and only their release \
                  keeps them in its domain, with `--placement off` nothing"
             );
-            report.warn(role, batching.sizes_at.key(role), Cause::Notice, None, detail);
+            report.notice(role, batching.sizes_at.key(role), detail);
         }
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn placed_twice(group: &Group, world: &World, report: &mut Report) {
                 set.subgroup_topology.as_deref().unwrap_or_default(),
                 batching.kind.word()
             );
-            report.error(name, coordination.path_of(name), Cause::Forbidden, None, detail);
+            report.forbid(name, coordination.path_of(name), detail);
         }
     }
 }
@@ -194,7 +194,7 @@ fn placed_by_kueue(group: &Group, world: &World, report: &mut Report) {
                 key.kind.as_str(),
                 key.name
             );
-            report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
+            report.notice(&role.name, coordination.path_of(&role.name), detail);
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn provision(group: &Group, world: &World, report: &mut Report) {
             } else {
                 "has the effect of hold: rolegate runs without `--allow provision`, and requests no nodes"
             };
-            report.warn(&subject, at.clone(), Cause::Notice, None, detail);
+            report.notice(&subject, at.clone(), detail);
         }
         let kind = provision.by.kind();
         match world.known(&Need::Served(kind)) {
@@ -48,7 +48,7 @@ fn queued(group: &Group, of: (&Coordination, &Batching), world: &World, report: 
             key.name,
             names::KUEUE_QUEUE
         );
-        report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
+        report.notice(&role.name, coordination.path_of(&role.name), detail);
     }
 }
 

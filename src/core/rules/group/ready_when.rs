@@ -21,8 +21,7 @@ fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &W
     let need = Need::MayGet { namespace: group.key.namespace.to_string(), kind: object.kind.clone() };
     let (kind, namespace) = (&object.kind, &*group.key.namespace);
     if world.known(&Need::ClusterScoped(kind.clone())) == Known::Present(()) {
-        let detail = format!("must be of a kind with namespaces: {kind} has none");
-        report.error(&subject, path, Cause::Forbidden, None, detail);
+        report.forbid(&subject, path, format!("must be of a kind with namespaces: {kind} has none"));
         return;
     }
     let detail = if world.options.ready_kinds.iter().any(|known| kind.is(*known)) {
@@ -37,8 +36,7 @@ fn in_segments(coordination: &Coordination, report: &mut Report) {
     let subject = coordination.display_name();
     for batching in &coordination.batchings {
         if batching.soak.is_some() && !batching.is_canary() {
-            let detail = "may be set only with `progression: Canary`";
-            report.error(&subject, batching.at.child("soak"), Cause::Forbidden, None, detail);
+            report.forbid(&subject, batching.at.child("soak"), "may be set only with `progression: Canary`");
         }
         let waits = matches!(batching.progression(), Progression::OrderedReady | Progression::Canary);
         let Some(object) = batching.ready_when.as_ref().and_then(|when| when.object.as_ref()).filter(|_| !waits) else {
@@ -56,6 +54,6 @@ fn in_rollout(coordination: &Coordination, report: &mut Report) {
     let has_steps = coordination.rolling_update.as_ref().is_some_and(|(update, _)| update.steps.is_some());
     if !has_steps {
         let detail = "may be set only together with `steps`: a step ends when the object has its condition";
-        report.error(&coordination.display_name(), object.at.clone(), Cause::Forbidden, None, detail);
+        report.forbid(&coordination.display_name(), object.at.clone(), detail);
     }
 }

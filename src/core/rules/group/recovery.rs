@@ -1,7 +1,7 @@
 //! Rules of batches that are recreated when they lose a replica.
 
 use crate::model::{Coordination, Group, Recovery};
-use crate::rules::{Cause, Report, World};
+use crate::rules::{Report, World};
 
 fn recoveries(group: &Group) -> impl Iterator<Item = (&Coordination, &Recovery)> {
     group.batchings().filter_map(|(coordination, batching)| Some((coordination, batching.recovery.as_ref()?)))
@@ -30,7 +30,7 @@ fn makers(group: &Group, report: &mut Report) {
                 ),
                 (Some(_), None) => continue,
             };
-            report.warn(name, batching.sizes_at.key(name.as_str()), Cause::Notice, None, detail);
+            report.notice(name, batching.sizes_at.key(name.as_str()), detail);
         }
     }
 }

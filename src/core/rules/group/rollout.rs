@@ -6,7 +6,7 @@ use crate::model::rolling::FROZEN;
 use crate::model::workload_kind::Surge;
 use crate::model::{Coordination, FieldPath, Group, Role, RolloutClaim, Workload, WorkloadKey, names};
 use crate::rules::percent::rolling_update_faults;
-use crate::rules::{Cause, Known, Need, Report, World};
+use crate::rules::{Known, Need, Report, World};
 
 /// Requires bounds that are percentages without decimals, or numbers of replicas.
 pub(super) fn format(group: &Group, _: &World, report: &mut Report) {
@@ -43,7 +43,7 @@ pub(super) fn own_strategy(group: &Group, _: &World, report: &mut Report) {
                 format!("role {name:?} may not have an update strategy of its own: coordination {owner:?} updates it")
             }
         };
-        report.error(name, path.clone(), Cause::Forbidden, None, detail);
+        report.forbid(name, path.clone(), detail);
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
                 workload.key.kind.as_str(),
                 workload.key.name
             );
-            report.error(&role.name, workload_at(coordination, role), Cause::Forbidden, None, detail);
+            report.forbid(&role.name, workload_at(coordination, role), detail);
         }
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn kind(group: &Group, _: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group) {
         let Some(maker) = role.workload.without_partition() else { continue };
         let detail = format!("a {maker} has no partition that rolegate may move: its updates are not coordinated");
-        report.warn(&role.name, workload_at(coordination, role), Cause::Notice, None, detail);
+        report.notice(&role.name, workload_at(coordination, role), detail);
     }
 }
 
@@ -115,7 +115,7 @@ pub(super) fn claimed(group: &Group, world: &World, report: &mut Report) {
         };
         let (kind, name) = (workload.key.kind.as_str(), &workload.key.name);
         let detail = format!("{kind} {name:?} itself lacks {lacks}; its updates are not coordinated");
-        report.warn(&role.name, workload_at(coordination, role), Cause::Notice, None, detail);
+        report.notice(&role.name, workload_at(coordination, role), detail);
     }
 }
 
@@ -124,16 +124,14 @@ pub(super) fn claimed(group: &Group, world: &World, report: &mut Report) {
 pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group).filter(|(_, role)| role.workload.reference.is_some()) {
         let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
-        let written = workload
-            .partition
-            .filter(|partition| world.manifests || (*partition != 0 && *partition != i64::from(FROZEN)));
-        if let Some(partition) = written {
+        let is_written = |partition: &i64| world.manifests || (*partition != 0 && *partition != i64::from(FROZEN));
+        if let Some(partition) = workload.partition.filter(is_written) {
             let detail = format!(
                 "{} {:?} sets partition {partition}: applying it will conflict with the coordinated rollout",
                 workload.key.kind.as_str(),
                 workload.key.name
             );
-            report.warn(&role.name, workload_at(coordination, role), Cause::Notice, None, detail);
+            report.notice(&role.name, workload_at(coordination, role), detail);
         }
     }
 }

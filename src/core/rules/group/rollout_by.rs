@@ -34,12 +34,12 @@ fn alone(group: &Group, coordination: &Coordination, (update, at): (&RollingUpda
         if is_set {
             let detail =
                 "may not be set together with `by: Segment`, which updates the segments of all roles one after another";
-            report.error(&subject, at.child(field), Cause::Forbidden, None, detail);
+            report.forbid(&subject, at.child(field), detail);
         }
     }
     if let Some((role, other)) = shared(group, coordination) {
         let detail = format!("may not be set while coordination {other:?} updates role {role:?} too");
-        report.error(&subject, at.child("by"), Cause::Forbidden, None, detail);
+        report.forbid(&subject, at.child("by"), detail);
     }
 }
 
@@ -76,7 +76,7 @@ fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &m
                     "rolegate must run with `--allow recovery`: it deletes the old pods of {kind} {name:?}, which updates {most} at \
                      once"
                 );
-                report.warn(&role.name, at, Cause::Notice, None, detail);
+                report.notice(&role.name, at, detail);
             }
             continue;
         }
@@ -92,7 +92,7 @@ fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &m
             others.unwrap_or_default(),
             role.name
         );
-        report.error(&role.name, at, Cause::Forbidden, None, detail);
+        report.forbid(&role.name, at, detail);
     }
 }
 

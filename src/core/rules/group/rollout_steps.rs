@@ -44,7 +44,7 @@ pub(super) fn steps(group: &Group, _: &World, report: &mut Report) {
                 "may not be set while coordination {other:?} updates role {role:?} too: a role in steps waits for no other \
                  coordination"
             );
-            report.error(&subject, at.clone(), Cause::Forbidden, None, detail);
+            report.forbid(&subject, at.clone(), detail);
         }
         let mut walk = Walk { coordination, at, reached: BTreeMap::new(), faulty: false, report };
         for (index, entry) in entries.iter().enumerate() {

@@ -12,17 +12,16 @@ use crate::rules::{Cause, Known, Report, World};
 /// Requires unique names, replicas and own workloads of roles.
 pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
     if let Some((name, fault)) = group.coordinated_by.as_ref().and_then(|name| Some((name, subdomain_fault(name)?))) {
-        let path = FieldPath::annotation(names::GROUP);
-        report.error(name, path, Cause::Invalid, quoted(name), fault);
+        report.error(name, FieldPath::annotation(names::GROUP), Cause::Invalid, quoted(name), fault);
     }
     length_of_name(group, report);
     let roles_at = FieldPath::new("spec").child("roles");
     if let Some(reference) = &group.reference {
         if group.has_own_roles {
-            report.error("", roles_at, Cause::Forbidden, None, "may not be set together with `groupRef`");
+            report.forbid("", roles_at, "may not be set together with `groupRef`");
         }
         if reference.name.is_empty() {
-            report.error("", reference.at.child("name"), Cause::Required, None, "must name a RoleBasedGroup");
+            report.require("", reference.at.child("name"), "must name a RoleBasedGroup");
         } else if let Some(fault) = subdomain_fault(&reference.name) {
             let name = &reference.name;
             report.error(name, reference.at.child("name"), Cause::Invalid, quoted(name), fault);
@@ -30,7 +29,7 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
         return;
     }
     if !group.has_own_roles {
-        report.error("", roles_at, Cause::Required, None, "must be set, unless `groupRef` is");
+        report.require("", roles_at, "must be set, unless `groupRef` is");
     }
     let is_rbg =
         group.roles.iter().all(|role| role.workload.reference.is_none()) && group.carrier.kind.group != "rolegate.dev";
@@ -63,7 +62,7 @@ fn length_of_name(group: &Group, report: &mut Report) {
 fn name<'a>(role: &'a Role, names: &mut BTreeSet<&'a str>, report: &mut Report) {
     let (name, at) = (role.name.as_str(), role.at.child("name"));
     if name.is_empty() {
-        report.error(name, at, Cause::Required, None, "must name the role");
+        report.require(name, at, "must name the role");
     } else if !names.insert(name) {
         report.error(name, at, Cause::Duplicate, quoted(name), "");
     } else if let Some(fault) = label_fault(name) {
@@ -76,22 +75,22 @@ fn source(role: &Role, report: &mut Report) {
     let replicas_at = role.at.child("replicas");
     let Some((reference, at)) = &role.workload.reference else {
         if role.replicas.is_none() {
-            report.error(&role.name, replicas_at, Cause::Required, None, "must be set, unless `workloadRef` is");
+            report.require(&role.name, replicas_at, "must be set, unless `workloadRef` is");
         }
         return;
     };
     if role.replicas.is_some() {
-        report.error(&role.name, replicas_at, Cause::Forbidden, None, "may not be set together with `workloadRef`");
+        report.forbid(&role.name, replicas_at, "may not be set together with `workloadRef`");
     }
     if reference.name.is_empty() {
-        report.error(&role.name, at.child("name"), Cause::Required, None, "must name a workload");
+        report.require(&role.name, at.child("name"), "must name a workload");
     } else if let Some(fault) = subdomain_fault(&reference.name) {
         report.error(&role.name, at.child("name"), Cause::Invalid, quoted(&reference.name), fault);
     }
     let kinds = supported(WorkloadKind::ALL.iter().map(|kind| kind.as_str()));
     let kind = WorkloadKind::parse(&reference.kind);
     match (reference.kind.as_str(), kind) {
-        ("", _) => report.error(&role.name, at.child("kind"), Cause::Required, None, kinds),
+        ("", _) => report.require(&role.name, at.child("kind"), kinds),
         (word, None) => {
             let detail = format!("{kinds}; a role of another kind is declared by `replicas`");
             report.error(&role.name, at.child("kind"), Cause::NotSupported, quoted(word), detail);

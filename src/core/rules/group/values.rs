@@ -16,7 +16,7 @@ pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
     if is_empty_rbg && group.coordinations.iter().any(|coordination| !coordination.role_names().is_empty()) {
         // An excerpt, like KEP-30's first example: it makes no pods that could be held for ever.
         let path = FieldPath::new("spec").child("roles");
-        report.warn("", path, Cause::Notice, None, "the group has no roles, so that nothing is coordinated");
+        report.notice("", path, "the group has no roles, so that nothing is coordinated");
         return;
     }
     let names: Vec<_> = group.roles.iter().map(|role| role.name.as_str()).collect();
@@ -27,10 +27,8 @@ pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let roles_at = coordination.at.child("roles");
         let listed = coordination.roles.iter().flatten().enumerate().map(|(index, role)| (role, roles_at.index(index)));
-        let sized = coordination
-            .batchings
-            .iter()
-            .flat_map(|batching| batching.sizes.keys().map(|role| (role, batching.sizes_at.key(role.as_str()))));
+        let sized = coordination.batchings.iter();
+        let sized = sized.flat_map(|one| one.sizes.keys().map(|role| (role, one.sizes_at.key(role.as_str()))));
         for (role, path) in listed.chain(sized).filter(|(role, _)| group.role(role).is_none()) {
             let detail = report.with_hint(&owner, role, names.iter().copied());
             report.error(role, path, Cause::NotFound, quoted(role), detail);
@@ -47,8 +45,7 @@ pub(super) fn sizes_are_positive(group: &Group, _: &World, report: &mut Report) 
                 1..=2_147_483_647 => continue,
                 _ => "must be less than or equal to 2147483647",
             };
-            let path = batching.sizes_at.key(role.as_str());
-            report.error(role, path, Cause::Invalid, Some(size.to_string()), detail);
+            report.error(role, batching.sizes_at.key(role.as_str()), Cause::Invalid, Some(size.to_string()), detail);
         }
     }
 }
@@ -59,8 +56,7 @@ pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
         let Some(topology) = &batching.topology else { continue };
         let Domain::Key(key) = &topology.domain else { continue };
         if let Some(fault) = label_key_fault(key) {
-            let path = topology.domain_at.clone();
-            report.error(&coordination.display_name(), path, Cause::Invalid, quoted(key), fault);
+            report.error(&coordination.display_name(), topology.domain_at.clone(), Cause::Invalid, quoted(key), fault);
         }
     }
 }

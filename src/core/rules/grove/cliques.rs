@@ -14,8 +14,7 @@ pub(super) fn exist(set: &CliqueSet, _: &World, report: &mut Report) {
         for (index, member) in unknown {
             let must = "must name an entry of `spec.template.cliques`";
             let detail = report.with_hint(must, member, cliques.iter().copied());
-            let path = group.at.child("cliqueNames").index(index);
-            report.error(member, path, Cause::NotFound, quoted(member), detail);
+            report.error(member, group.at.child("cliqueNames").index(index), Cause::NotFound, quoted(member), detail);
         }
     }
 }

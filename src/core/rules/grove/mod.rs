@@ -8,29 +8,26 @@ mod scope;
 use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
 use super::question::Question;
-use super::rule::{ChangeRule, Rule};
+use super::rule::{ChangeRule, Rule, either, error, warning};
 use super::{Severity, Violation, World, engine};
 use crate::model::CliqueSet;
 
 const RULES: &[Rule<CliqueSet>] = &[
-    Rule::error("grove-role-name", "a role makes the name of a variable", roles::names),
-    Rule::either("grove-role-duplicate", "cliques that find each other have different roles", roles::duplicates),
-    Rule::error("grove-role-reserved", "the variables of a role are nobody else's", roles::reserved),
-    Rule::warning("grove-role-missing", "of cliques that find each other, all have a role or none has", roles::missing),
-    Rule::either("grove-discovery-scope", "discovery-scope is a known word, and has an effect", scope::known),
-    Rule::either("grove-engine", "the engines of cliques are known, and their settings are valid", engine::of_cliques),
-    Rule::error("grove-clique-unknown", "the cliques of a scaling group exist", cliques::exist),
-    Rule::error("grove-clique-shared", "a clique is in one scaling group, once", cliques::in_one_group),
-    Rule::either("grove-hostname", "the hostnames of all pods are valid", hostnames::valid),
-    Rule::warning("grove-name-sum", "the names fit the limit of Grove's own webhook", hostnames::name_sum),
+    error("grove-role-name", "a role makes the name of a variable", roles::names),
+    either("grove-role-duplicate", "cliques that find each other have different roles", roles::duplicates),
+    error("grove-role-reserved", "the variables of a role are nobody else's", roles::reserved),
+    warning("grove-role-missing", "of cliques that find each other, all have a role or none has", roles::missing),
+    either("grove-discovery-scope", "discovery-scope is a known word, and has an effect", scope::known),
+    either("grove-engine", "the engines of cliques are known, and their settings are valid", engine::of_cliques),
+    error("grove-clique-unknown", "the cliques of a scaling group exist", cliques::exist),
+    error("grove-clique-shared", "a clique is in one scaling group, once", cliques::in_one_group),
+    either("grove-hostname", "the hostnames of all pods are valid", hostnames::valid),
+    warning("grove-name-sum", "the names fit the limit of Grove's own webhook", hostnames::name_sum),
 ];
 
 /// Rules on updates.
-const CHANGE_RULES: &[ChangeRule<CliqueSet>] = &[ChangeRule::warning(
-    "grove-discovery-change",
-    "pods that exist have the variables that the set describes",
-    scope::change,
-)];
+const CHANGE_RULES: &[ChangeRule<CliqueSet>] =
+    &[warning("grove-discovery-change", "pods that exist have the variables that the set describes", scope::change)];
 
 impl JudgedObject for CliqueSet {
     const TITLE: &'static str = "grove";

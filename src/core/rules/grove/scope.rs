@@ -14,7 +14,7 @@ pub(super) fn known(set: &CliqueSet, _: &World, report: &mut Report) {
         let detail = report.with_hint(&must, word, DISCOVERY_SCOPES.iter().copied());
         report.error(names::DISCOVERY_SCOPE, path, Cause::NotSupported, quoted(word), detail);
     } else if let Some(why) = without_effect(set).filter(|_| word == WHOLE_SET) {
-        report.warn(names::DISCOVERY_SCOPE, path, Cause::Notice, None, format!("has no effect: {why}"));
+        report.notice(names::DISCOVERY_SCOPE, path, format!("has no effect: {why}"));
     }
 }
 
@@ -43,6 +43,6 @@ pub(super) fn change(change: &Change<'_, CliqueSet>, _: &World, report: &mut Rep
     let edited = edited.into_iter().find(|(_, edited)| *edited && new.has_roles());
     if let Some((annotation, _)) = edited {
         let detail = "existing pods keep the variables that they were created with; only new pods get others";
-        report.warn(annotation, FieldPath::annotation(annotation), Cause::Notice, None, detail);
+        report.notice(annotation, FieldPath::annotation(annotation), detail);
     }
 }

@@ -28,15 +28,13 @@ pub(super) fn levels(subject: &JudgedPodGroup, world: &World, report: &mut Repor
             report.error(name, constraint.at.child("topology"), Cause::Invalid, quoted(topology), fault);
         }
         if !constraint.names_a_level() {
-            let detail = "must set `requiredTopologyLevel` or `preferredTopologyLevel`";
-            report.error(name, constraint.at.clone(), Cause::Required, None, detail);
+            report.require(name, constraint.at.clone(), "must set `requiredTopologyLevel` or `preferredTopologyLevel`");
         }
         if let (Some(required), Some(preferred)) = (&constraint.required, &constraint.preferred)
             && order(constraint, world).wider(preferred, required)
         {
             let detail = format!("is wider than the required level {required:?} and has no effect");
-            let path = constraint.at.child("preferredTopologyLevel");
-            report.warn(name, path, Cause::Invalid, quoted(preferred), detail);
+            report.warn(name, constraint.at.child("preferredTopologyLevel"), Cause::Invalid, quoted(preferred), detail);
         }
     }
     required_are_narrower(tree, world, report);

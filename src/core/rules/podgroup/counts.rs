@@ -108,12 +108,11 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
     let has_parts = !name.is_empty() && !asked.is_leaf();
     match (asked.min_member, asked.min_sub_group) {
         (Some(_), Some(_)) => {
-            report.error(name, min_sub_group, Cause::Forbidden, None, "may not be set together with `minMember`");
+            report.forbid(name, min_sub_group, "may not be set together with `minMember`");
             return;
         }
         (None, Some(_)) if asked.is_leaf() => {
-            let detail = "may not be set on a subgroup without children; set `minMember`";
-            report.error(name, min_sub_group, Cause::Forbidden, None, detail);
+            report.forbid(name, min_sub_group, "may not be set on a subgroup without children; set `minMember`");
             return;
         }
         // The definitions of these versions are alike.
@@ -124,7 +123,7 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
         }
         (None, None) if asked.is_leaf() => {
             let detail = format!("must be set because subgroup {name:?} has no children");
-            report.error(name, asked.field("minMember"), Cause::Required, None, detail);
+            report.require(name, asked.field("minMember"), detail);
         }
         (Some(_), None) if has_parts => {
             // KAI's own webhook lets updates pass: PodGroups from before v0.15 must stay editable.

@@ -26,8 +26,7 @@ pub(super) fn pods(pod: &Pod, world: &World, report: &mut Report) {
     match pod.metadata.label(KAI_SUBGROUP).filter(|label| !label.is_empty()) {
         None if derived(pod, tree) => {}
         None => {
-            let detail = format!("must name a leaf of PodGroup {name:?}: {leaves}");
-            report.error("", path, Cause::Required, None, detail);
+            report.require("", path, format!("must name a leaf of PodGroup {name:?}: {leaves}"));
         }
         Some(label) => match tree.gang(label) {
             Some(gang) if gang.is_leaf() => {}

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use super::decode::{DecodeError, decode};
 use super::judged::{JudgedObject, run};
 use super::question::{Judged, Operation, Question};
-use super::rule::Rule;
+use super::rule::{Rule, either, error, warning};
 use super::{KaiDialect, Need, RuleSettings, Severity, Violation, World, engine};
 use crate::api;
 use crate::api::pod_group::PodGroupSpec;
@@ -25,29 +25,25 @@ pub(super) struct JudgedPodGroup {
 }
 
 const RULES: &[Rule<JudgedPodGroup>] = &[
-    Rule::error("podgroup-name", "subgroup names are unique and fit a label", tree::names),
-    Rule::error("podgroup-parent", "the parent of a subgroup exists", tree::parents),
-    Rule::error("podgroup-cycle", "no subgroup is above itself", tree::cycles),
-    Rule::either("podgroup-min-member", "no gang asks for more members than it can have", counts::minimums),
-    Rule::either("podgroup-constraint", "a constraint names a level, and a part of the PodGroup", constraints::levels),
-    Rule::error("podgroup-set", "sets of subgroups are apart", sets::apart),
-    Rule::warning("podgroup-backoff", "schedulingBackoff is -1 or 1", counts::backoff),
+    error("podgroup-name", "subgroup names are unique and fit a label", tree::names),
+    error("podgroup-parent", "the parent of a subgroup exists", tree::parents),
+    error("podgroup-cycle", "no subgroup is above itself", tree::cycles),
+    either("podgroup-min-member", "no gang asks for more members than it can have", counts::minimums),
+    either("podgroup-constraint", "a constraint names a level, and a part of the PodGroup", constraints::levels),
+    error("podgroup-set", "sets of subgroups are apart", sets::apart),
+    warning("podgroup-backoff", "schedulingBackoff is -1 or 1", counts::backoff),
 ];
 
 /// Runs before anything that a pod names is looked up.
-const NAMES: Rule<api::Pod> =
-    Rule::either("pod-names", "what a pod names can be the name of an object", named::objects);
+const NAMES: Rule<api::Pod> = either("pod-names", "what a pod names can be the name of an object", named::objects);
 
 /// Is judged before a pod is mutated: what it lacks cannot be added later.
 const ENGINE: Rule<api::Pod> =
-    Rule::error("pod-engine", "the engine of a pod is known, and its settings are valid", engine::of_pod);
+    error("pod-engine", "the engine of a pod is known, and its settings are valid", engine::of_pod);
 
 /// Rules of pods that name a group or a PodGroup.
-const POD_RULES: &[Rule<api::Pod>] = &[
-    NAMES,
-    ENGINE,
-    Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods),
-];
+const POD_RULES: &[Rule<api::Pod>] =
+    &[NAMES, ENGINE, error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods)];
 
 /// Judges the names in a pod, which needs no other object.
 pub fn judge_names(pod: &api::Pod) -> Judged {

@@ -14,13 +14,7 @@ pub(super) fn apart(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     for set in &tree.sets {
         let list_at = set.at.child("subGroups");
         if set.members.is_empty() {
-            report.error(
-                "",
-                list_at.clone(),
-                Cause::Required,
-                None,
-                "must name at least one entry of `spec.subGroups`",
-            );
+            report.require("", list_at.clone(), "must name at least one entry of `spec.subGroups`");
         }
         for (index, member) in set.members.iter().enumerate() {
             let path = list_at.index(index);

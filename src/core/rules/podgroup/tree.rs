@@ -14,13 +14,7 @@ pub(super) fn names(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     for gang in &subject.tree.gangs {
         let (name, path) = (gang.name.as_str(), gang.at.child("name"));
         if name.is_empty() {
-            report.error(
-                "",
-                path,
-                Cause::Required,
-                None,
-                format!("pods name their subgroup in label `{KAI_SUBGROUP}`"),
-            );
+            report.require("", path, format!("pods name their subgroup in label `{KAI_SUBGROUP}`"));
         } else if name.len() > LABEL_VALUE_MAX {
             report.error(name, path, Cause::TooLong, None, format!("may not be more than {LABEL_VALUE_MAX} bytes"));
         } else if !is_label_value(name) {

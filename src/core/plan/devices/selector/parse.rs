@@ -1,679 +1,310 @@
-//! Text → expression, by the grammar of CEL.
+//! Text → expression with its types: kube-scheduler refuses an expression whose types do not fit, even where they would not
+//! matter.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use regex::Regex;
-
-use super::SelectorError;
-use super::functions::Function;
-use super::value::Value;
+use super::functions::{FUNCTIONS, Function, Kind, Value};
+use super::run::{Expr, Property};
+use super::{Names, SelectorError, not_understood, pattern};
 
 /// A longer text is not read: it could cost more than kube-scheduler lets a selector cost.
 const LONGEST_TEXT: usize = 4096;
 
-/// More parts are not read: every part is a level of recursion at worst.
-const MOST_PARTS: usize = 400;
-
 /// Deeper brackets are not read.
 const DEEPEST: usize = 40;
 
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-    "in",
-    "true",
-    "false",
-    "null",
+/// An operator, how much it binds, and the orders of operands for which a comparison holds.
+type Operator = (&'static str, u8, fn(Ordering) -> bool);
+
+/// Operators between two operands, longer ones first. Those with a higher number bind more.
+const OPERATORS: &[Operator] = &[
+    ("||", 1, Ordering::is_eq),
+    ("&&", 2, Ordering::is_eq),
+    ("==", 3, Ordering::is_eq),
+    ("!=", 3, Ordering::is_ne),
+    ("<=", 3, Ordering::is_le),
+    (">=", 3, Ordering::is_ge),
+    ("<", 3, Ordering::is_lt),
+    (">", 3, Ordering::is_gt),
+    ("in", 3, Ordering::is_eq),
 ];
 
-/// Longer ones first.
-const SYMBOLS: &[&str] = &[
-    "&&", "||", "==", "!=", "<=", ">=", "[", "]", "(", ")", ".", ",", "?", ":", "!", "-", "+", "*", "/", "%", "<", ">",
-];
+/// An expression and its type.
+type Typed = (Expr, Kind);
 
-/// An expression.
-#[derive(Clone, Debug)]
-pub enum Expr {
-    Literal(Value),
-    Name(Arc<str>),
-    /// `of.field`, or `of.?field`.
-    Select {
-        of: Box<Expr>,
-        field: Arc<str>,
-        optional: bool,
-    },
-    /// `has(of.field)`
-    Has {
-        of: Box<Expr>,
-        field: Arc<str>,
-    },
-    /// `of[key]`, or `of[?key]`.
-    Index {
-        of: Box<Expr>,
-        key: Box<Expr>,
-        optional: bool,
-    },
-    /// `a && b && c`, or with `||`: the answer that one operand alone decides is `decides`.
-    Logic {
-        operands: Vec<Expr>,
-        decides: bool,
-    },
-    /// `condition ? yes : no`
-    Choice {
-        condition: Box<Expr>,
-        yes: Box<Expr>,
-        no: Box<Expr>,
-    },
-    /// `left == right`, or `!=`.
-    Same {
-        left: Box<Expr>,
-        right: Box<Expr>,
-        equal: bool,
-    },
-    /// `key in of`
-    In {
-        key: Box<Expr>,
-        of: Box<Expr>,
-    },
-    List(Vec<Expr>),
-    /// An operator, a function (without `on`) or a method; the functions with fitting types follow from the check.
-    Call {
-        name: String,
-        on: Option<Box<Expr>>,
-        with: Vec<Expr>,
-        functions: Vec<&'static Function>,
-    },
-    /// `text.matches('pattern')`
-    Matches {
-        text: Box<Expr>,
-        pattern: Regex,
-    },
-    /// `of.orValue(other)`
-    OrValue {
-        of: Box<Expr>,
-        other: Box<Expr>,
-    },
-    /// `cel.bind(name, value, body)`
-    Bind {
-        name: Arc<str>,
-        value: Box<Expr>,
-        body: Box<Expr>,
-    },
-    /// `of.all(name, body)` and its kin.
-    Fold {
-        fold: Fold,
-        of: Box<Expr>,
-        name: Arc<str>,
-        body: Box<Expr>,
-    },
-}
-
-/// A macro that visits a list, or the keys of a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    All,
-    Exists,
-    ExistsOne,
-    Filter,
-    Map,
-}
-
-impl Fold {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "all" => Self::All,
-            "exists" => Self::Exists,
-            "exists_one" => Self::ExistsOne,
-            "filter" => Self::Filter,
-            "map" => Self::Map,
-            _ => return None,
-        })
-    }
-}
-
-/// Returns the expression that a text writes.
-pub fn parse(text: &str) -> Result<Expr, SelectorError> {
+/// Returns the condition that a text writes, and the names of the attributes and capacities that it looks at; None for any.
+pub fn parse(text: &str) -> Result<(Expr, Names), SelectorError> {
     if text.len() > LONGEST_TEXT {
-        return Err(SelectorError::Syntax { what: "more text than is read".to_owned(), at: LONGEST_TEXT });
+        return not_understood("so long a text");
     }
-    let mut parser = Parser { tokens: Lexer { text, at: 0 }.tokens()?, at: 0, depth: 0, parts: 0 };
-    let expression = parser.expression()?;
-    match parser.peek() {
-        Token::End => Ok(expression),
-        _ => Err(parser.unexpected("the end")),
-    }
+    let mut parser = Parser { rest: text, depth: 0, names: Some(BTreeSet::new()) };
+    let expression = parser.expression(0)?;
+    parser.skip();
+    if parser.rest.is_empty() { Ok((*condition(expression)?, parser.names)) } else { parser.unexpected() }
 }
 
-/// Returns the words of a text, those within strings as the text writes them and as they read.
-pub fn words(text: &str, expression: &Expr) -> BTreeSet<Arc<str>> {
-    let mut texts = vec![Arc::from(text)];
-    strings(expression, &mut texts);
-    let letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let words = texts.iter().flat_map(|text| text.split(|any| !letter(any)));
-    // A number can be the start of what is a word in a string.
-    words
-        .map(|word| word.trim_start_matches(|first: char| first.is_ascii_digit()))
-        .filter(|word| !word.is_empty())
-        .map(Arc::from)
-        .collect()
+struct Parser<'a> {
+    rest: &'a str,
+    depth: usize,
+    names: Names,
 }
 
-fn strings(expression: &Expr, texts: &mut Vec<Arc<str>>) {
-    if let Expr::Literal(Value::Text(text)) = expression {
-        texts.push(text.clone());
-    }
-    parts(expression).into_iter().for_each(|part| strings(part, texts));
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-fn parts(expression: &Expr) -> Vec<&Expr> {
-    match expression {
-        Expr::Literal(_) | Expr::Name(_) => Vec::new(),
-        Expr::Select { of, .. } | Expr::Has { of, .. } | Expr::Matches { text: of, .. } => vec![of],
-        Expr::Index { of, key, .. } | Expr::In { key, of } => vec![of, key],
-        Expr::Logic { operands, .. } | Expr::List(operands) => operands.iter().collect(),
-        Expr::Choice { condition, yes, no } => vec![condition, yes, no],
-        Expr::Same { left, right, .. } => vec![left, right],
-        Expr::Call { on, with, .. } => on.as_deref().into_iter().chain(with).collect(),
-        Expr::OrValue { of, other } => vec![of, other],
-        Expr::Bind { value, body, .. } => vec![value, body],
-        Expr::Fold { of, body, .. } => vec![of, body],
-    }
+/// Returns an operand that may be true or false.
+fn condition((expression, kind): Typed) -> Result<Box<Expr>, SelectorError> {
+    if kind.fits(Kind::Flag) { Ok(Box::new(expression)) } else { not_understood("what is no condition") }
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Name(String),
-    Int(u64),
-    Uint(u64),
-    Double(f64),
-    Text(String),
-    Symbol(&'static str),
-    End,
-}
-
-struct Lexer<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Lexer<'a> {
-    fn tokens(mut self) -> Result<Vec<(Token, usize)>, SelectorError> {
-        let mut tokens = Vec::new();
-        loop {
-            self.skip();
-            let at = self.at;
-            let token = self.token()?;
-            let end = token == Token::End;
-            tokens.push((token, at));
-            if end {
-                return Ok(tokens);
-            }
-        }
-    }
-
-    fn rest(&self) -> &'a str {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    fn first(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn fault(&self, what: impl Into<String>) -> SelectorError {
-        SelectorError::Syntax { what: what.into(), at: self.at + 1 }
-    }
-
-    /// Takes the letters that fit.
-    fn take(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
-        let rest = self.rest();
-        let (taken, _) = rest.split_at(rest.find(|letter| !fits(letter)).unwrap_or(rest.len()));
-        self.at += taken.len();
-        taken
-    }
-
-    fn take_prefix(&mut self, prefix: &str) -> bool {
-        let is = self.rest().starts_with(prefix);
-        self.at += if is { prefix.len() } else { 0 };
-        is
-    }
-
-    /// Skips blanks and comments.
+impl<'a> Parser<'a> {
     fn skip(&mut self) {
-        loop {
-            self.take(|letter| matches!(letter, ' ' | '\t' | '\r' | '\n' | '\u{c}'));
-            if !self.rest().starts_with("//") {
-                return;
-            }
-            self.take(|letter| letter != '\n');
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n', '\u{c}']);
+    }
+
+    fn take(&mut self, symbol: &str) -> bool {
+        self.skip();
+        let after = self.rest.strip_prefix(symbol);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<(), SelectorError> {
+        if self.take(symbol) { Ok(()) } else { self.unexpected() }
+    }
+
+    /// Takes the letters of a name or a number; there may be none.
+    fn word(&mut self) -> &'a str {
+        self.skip();
+        let (word, rest) = self.rest.split_at(self.rest.find(|letter| !is_of_name(letter)).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
+    fn unexpected<T>(&mut self) -> Result<T, SelectorError> {
+        match (self.word(), self.rest.chars().next()) {
+            ("", None) => not_understood("an expression without an end"),
+            ("", Some(letter)) => not_understood(letter),
+            (word, _) => not_understood(word),
         }
     }
 
-    fn token(&mut self) -> Result<Token, SelectorError> {
-        let Some(first) = self.first() else { return Ok(Token::End) };
-        let second = self.rest().chars().nth(1);
-        if first.is_ascii_digit() || (first == '.' && second.is_some_and(|digit| digit.is_ascii_digit())) {
-            return self.number();
-        }
-        if first.is_ascii_alphabetic() || first == '_' {
-            let name = self.take(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-            let quoted = matches!(self.first(), Some('\'' | '"'));
-            return match name {
-                "r" | "R" if quoted => self.string(true),
-                _ if quoted => Err(self.fault("a prefix of a string that is not known")),
-                _ => Ok(Token::Name(name.to_owned())),
+    /// An operand, and all operators behind it that bind no less.
+    fn expression(&mut self, least: u8) -> Result<Typed, SelectorError> {
+        let mut left = self.operand()?;
+        while let Some((operator, binds, fits)) = self.operator(least) {
+            left = match operator {
+                "||" | "&&" => {
+                    let operands = [condition(left)?, self.expression(binds + 1).and_then(condition)?];
+                    (Expr::Logic { operands, decides: operator == "||" }, Kind::Flag)
+                }
+                "in" => (self.membership(left)?, Kind::Flag),
+                _ => {
+                    let ((left, kind), (right, other)) = (left, self.expression(binds + 1)?);
+                    let is_equality = matches!(operator, "==" | "!=");
+                    if !kind.fits(other) || !(is_equality || (kind.has_order() && other.has_order())) {
+                        return not_understood(format!("{operator} of such values"));
+                    }
+                    (Expr::Compare { operands: Box::new([left, right]), is_equality, fits }, Kind::Flag)
+                }
             };
         }
-        if first == '\'' || first == '"' {
-            return self.string(false);
-        }
-        match SYMBOLS.iter().find(|symbol| self.take_prefix(symbol)) {
-            Some(symbol) => Ok(Token::Symbol(symbol)),
-            None => Err(self.fault(format!("{first:?} is not known"))),
-        }
+        Ok(left)
     }
 
-    fn number(&mut self) -> Result<Token, SelectorError> {
-        let start = self.at;
-        if self.take_prefix("0x") {
-            let digits = self.take(|digit| digit.is_ascii_hexdigit());
-            let number = u64::from_str_radix(digits, 16).map_err(|_| self.fault("no number"))?;
-            return Ok(if self.take_prefix("u") || self.take_prefix("U") {
-                Token::Uint(number)
-            } else {
-                Token::Int(number)
-            });
-        }
-        let digit = |digit: char| digit.is_ascii_digit();
-        let whole = self.take(digit);
-        let mut double = false;
-        if self.rest().strip_prefix('.').is_some_and(|rest| rest.starts_with(digit)) {
-            double = true;
-            self.at += 1;
-            self.take(digit);
-        }
-        let exponent =
-            self.rest().strip_prefix(['e', 'E']).map(|rest| (rest, rest.strip_prefix(['+', '-']).unwrap_or(rest)));
-        if let Some((signed, digits)) = exponent.filter(|(_, digits)| digits.starts_with(digit)) {
-            double = true;
-            self.at += 1 + signed.len() - digits.len();
-            self.take(digit);
-        }
-        if double {
-            let number = self
-                .text
-                .get(start..self.at)
-                .and_then(|text| text.parse::<f64>().ok())
-                .filter(|number| number.is_finite());
-            return number.map(Token::Double).ok_or_else(|| self.fault("no number"));
-        }
-        let number = whole.parse().map_err(|_| self.fault("a number too large"))?;
-        Ok(if self.take_prefix("u") || self.take_prefix("U") { Token::Uint(number) } else { Token::Int(number) })
-    }
-
-    fn string(&mut self, raw: bool) -> Result<Token, SelectorError> {
-        let quotes = ["'''", "\"\"\"", "'", "\""];
-        let Some(quote) = quotes.into_iter().find(|quote| self.take_prefix(quote)) else {
-            return Err(self.fault("expected a string"));
-        };
-        let mut string = String::new();
-        loop {
-            if self.take_prefix(quote) {
-                return Ok(Token::Text(string));
-            }
-            match self.first() {
-                Some('\\') if !raw => {
-                    self.at += 1;
-                    string.push(self.escaped()?);
-                }
-                Some('\n') if quote.len() == 1 => return Err(self.fault("a string without an end")),
-                // Its end of line would be rewritten.
-                Some('\r') => return Err(self.fault("a carriage return in a string")),
-                Some(letter) => {
-                    self.at += letter.len_utf8();
-                    string.push(letter);
-                }
-                None => return Err(self.fault("a string without an end")),
-            }
-        }
-    }
-
-    fn escaped(&mut self) -> Result<char, SelectorError> {
-        let fault = self.fault("an escape that is not known");
-        let letter = self.first().ok_or_else(|| fault.clone())?;
-        let (prefix, length, radix) = match letter {
-            'x' => (1, 2, 16),
-            'u' => (1, 4, 16),
-            'U' => (1, 8, 16),
-            '0'..='3' => (0, 3, 8),
-            _ => {
-                self.at += letter.len_utf8();
-                return Ok(match letter {
-                    'a' => '\u{7}',
-                    'b' => '\u{8}',
-                    'f' => '\u{c}',
-                    'n' => '\n',
-                    'r' => '\r',
-                    't' => '\t',
-                    'v' => '\u{b}',
-                    '\\' | '?' | '\'' | '"' | '`' => letter,
-                    _ => return Err(fault),
-                });
-            }
-        };
-        let digits =
-            self.rest().get(prefix..prefix + length).filter(|digits| digits.chars().all(|digit| digit.is_digit(radix)));
-        let code = digits.and_then(|digits| u32::from_str_radix(digits, radix).ok()).and_then(char::from_u32);
-        self.at += prefix + length;
-        code.ok_or(fault)
-    }
-}
-
-struct Parser {
-    tokens: Vec<(Token, usize)>,
-    at: usize,
-    depth: usize,
-    parts: usize,
-}
-
-impl Parser {
-    fn peek(&self) -> &Token {
-        self.tokens.get(self.at).map_or(&Token::End, |(token, _)| token)
-    }
-
-    fn next(&mut self) -> Token {
-        let token = self.peek().clone();
-        self.at += 1;
-        token
-    }
-
-    fn fault(&self, what: impl Into<String>) -> SelectorError {
-        let at = self.tokens.get(self.at).or(self.tokens.last()).map_or(0, |(_, at)| *at);
-        SelectorError::Syntax { what: what.into(), at: at + 1 }
-    }
-
-    fn unexpected(&self, wanted: &str) -> SelectorError {
-        self.fault(format!("expected {wanted}"))
-    }
-
-    fn take(&mut self, symbol: &'static str) -> bool {
-        let is = *self.peek() == Token::Symbol(symbol);
-        self.at += usize::from(is);
-        is
-    }
-
-    fn expect(&mut self, symbol: &'static str) -> Result<(), SelectorError> {
-        if self.take(symbol) { Ok(()) } else { Err(self.unexpected(symbol)) }
-    }
-
-    /// Takes one of the operators.
-    fn operator(&mut self, among: &[&'static str]) -> Option<&'static str> {
-        let found = match self.peek() {
-            Token::Symbol(symbol) => among.iter().find(|operator| *operator == symbol),
-            Token::Name(name) => among.iter().find(|operator| *operator == name),
-            _ => None,
-        };
-        self.at += usize::from(found.is_some());
+    fn operator(&mut self, least: u8) -> Option<Operator> {
+        self.skip();
+        let found = OPERATORS.iter().find(|(operator, ..)| self.rest.starts_with(operator));
+        let found = found.filter(|(_, binds, _)| *binds >= least);
+        self.rest = found.and_then(|(operator, ..)| self.rest.strip_prefix(operator)).unwrap_or(self.rest);
         found.copied()
     }
 
-    fn part(&mut self, expression: Expr) -> Result<Expr, SelectorError> {
-        self.parts += 1;
-        if self.parts > MOST_PARTS { Err(self.fault("more parts than are read")) } else { Ok(expression) }
+    /// What stands behind `in`: a list that is written there, or a map of the device.
+    fn membership(&mut self, (key, kind): Typed) -> Result<Expr, SelectorError> {
+        if self.take("[") {
+            let list = self.list("]")?;
+            let Some((_, of)) = list.first().filter(|(_, first)| list.iter().all(|(_, kind)| kind == first)) else {
+                return not_understood("an empty or mixed list");
+            };
+            if !kind.fits(*of) {
+                return not_understood("in with values of another type");
+            }
+            return Ok(Expr::In(Box::new(key), list.into_iter().map(|(element, _)| element).collect()));
+        }
+        match (key, self.device()?.0.as_slice()) {
+            (Expr::Literal(Value::Text(domain)), [map]) if &**map == "attributes" => {
+                self.names = None;
+                Ok(Expr::Has(Property::Domain(domain)))
+            }
+            (Expr::Literal(Value::Text(name)), [map, domain]) => {
+                self.property(&[map.clone(), domain.clone(), name]).map(|(property, _)| Expr::Has(property))
+            }
+            _ => not_understood("in of what is no list"),
+        }
     }
 
-    fn call(&mut self, name: &str, on: Option<Expr>, with: Vec<Expr>) -> Result<Expr, SelectorError> {
-        self.part(Expr::Call { name: name.to_owned(), on: on.map(Box::new), with, functions: Vec::new() })
-    }
-
-    fn expression(&mut self) -> Result<Expr, SelectorError> {
+    fn operand(&mut self) -> Result<Typed, SelectorError> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(self.fault("deeper brackets than are read"));
+            return not_understood("so deep an expression");
         }
-        let condition = self.or()?;
-        let expression = if self.take("?") {
-            let yes = self.or()?;
-            self.expect(":")?;
-            let no = self.expression()?;
-            self.part(Expr::Choice { condition: Box::new(condition), yes: Box::new(yes), no: Box::new(no) })?
-        } else {
-            condition
-        };
-        self.depth -= 1;
-        Ok(expression)
-    }
-
-    fn or(&mut self) -> Result<Expr, SelectorError> {
-        self.logic("||", true, Self::and)
-    }
-
-    fn and(&mut self) -> Result<Expr, SelectorError> {
-        self.logic("&&", false, Self::relation)
-    }
-
-    fn logic(
-        &mut self,
-        symbol: &'static str,
-        decides: bool,
-        operand: impl Fn(&mut Self) -> Result<Expr, SelectorError>,
-    ) -> Result<Expr, SelectorError> {
-        let first = operand(self)?;
-        if *self.peek() != Token::Symbol(symbol) {
-            return Ok(first);
-        }
-        let mut operands = vec![first];
-        while self.take(symbol) {
-            operands.push(operand(self)?);
-        }
-        self.part(Expr::Logic { operands, decides })
-    }
-
-    fn relation(&mut self) -> Result<Expr, SelectorError> {
-        let mut left = self.sum()?;
-        while let Some(operator) = self.operator(&["==", "!=", "<", "<=", ">", ">=", "in"]) {
-            let right = self.sum()?;
-            left = match operator {
-                "==" | "!=" => {
-                    let equal = operator == "==";
-                    self.part(Expr::Same { left: Box::new(left), right: Box::new(right), equal })?
-                }
-                "in" => self.part(Expr::In { key: Box::new(left), of: Box::new(right) })?,
-                _ => self.call(operator, None, vec![left, right])?,
+        let mut operand =
+            if self.take("!") { (Expr::Not(self.operand().and_then(condition)?), Kind::Flag) } else { self.primary()? };
+        while self.take(".") {
+            operand = match self.word() {
+                "" => return self.unexpected(),
+                name => self.call(&format!(".{name}"), Some(operand))?,
             };
         }
-        Ok(left)
+        self.depth -= 1;
+        Ok(operand)
     }
 
-    fn sum(&mut self) -> Result<Expr, SelectorError> {
-        let mut left = self.product()?;
-        while let Some(operator) = self.operator(&["+", "-"]) {
-            let right = self.product()?;
-            left = self.call(operator, None, vec![left, right])?;
+    fn primary(&mut self) -> Result<Typed, SelectorError> {
+        if self.take("(") {
+            let inner = self.expression(0)?;
+            return self.expect(")").map(|()| inner);
         }
-        Ok(left)
-    }
-
-    fn product(&mut self) -> Result<Expr, SelectorError> {
-        let mut left = self.unary()?;
-        while let Some(operator) = self.operator(&["*", "/", "%"]) {
-            let right = self.unary()?;
-            left = self.call(operator, None, vec![left, right])?;
+        if let Some(text) = self.text()? {
+            return Ok((Expr::Literal(Value::Text(text)), Kind::Text));
         }
-        Ok(left)
-    }
-
-    fn unary(&mut self) -> Result<Expr, SelectorError> {
-        let mut negations = 0;
-        while self.take("!") {
-            negations += 1;
-        }
-        if negations > 0 {
-            let operand = self.signed()?;
-            return if negations % 2 == 0 { Ok(operand) } else { self.call("!", None, vec![operand]) };
-        }
-        if *self.peek() == Token::Symbol("-") && !self.negative_number() {
-            self.at += 1;
-            let operand = self.member()?;
-            return self.call("-", None, vec![operand]);
-        }
-        self.signed()
-    }
-
-    fn negative_number(&self) -> bool {
-        matches!(self.tokens.get(self.at + 1), Some((Token::Int(_) | Token::Double(_), _)))
-    }
-
-    /// A member, maybe of a negative number.
-    fn signed(&mut self) -> Result<Expr, SelectorError> {
-        if *self.peek() != Token::Symbol("-") || !self.negative_number() {
-            return self.member();
-        }
-        self.at += 1;
-        let number = match self.next() {
-            Token::Int(number) => 0_i64.checked_sub_unsigned(number).map(Value::Int),
-            Token::Double(number) => Some(Value::Double(-number)),
-            _ => None,
-        };
-        let number = number.ok_or_else(|| self.fault("a number too small"))?;
-        self.members(Expr::Literal(number))
-    }
-
-    fn member(&mut self) -> Result<Expr, SelectorError> {
-        let primary = self.primary()?;
-        self.members(primary)
-    }
-
-    fn members(&mut self, primary: Expr) -> Result<Expr, SelectorError> {
-        let mut member = primary;
-        loop {
-            if self.take(".") {
-                let optional = self.take("?");
-                let Token::Name(name) = self.peek().clone() else { return Err(self.unexpected("a name")) };
-                if matches!(name.as_str(), "in" | "true" | "false" | "null") {
-                    return Err(self.unexpected("a name"));
+        let sign = if self.take("-") { "-" } else { "" };
+        match self.word() {
+            digits if digits.starts_with(|digit: char| digit.is_ascii_digit()) => {
+                let number = format!("{sign}{digits}{}", if self.take(".") { "." } else { "" });
+                let read = number.parse().map(|number| (Expr::Literal(Value::Int(number)), Kind::Int));
+                read.or_else(|_| not_understood(format!("the number {number}")))
+            }
+            _ if !sign.is_empty() => not_understood(sign),
+            flag @ ("true" | "false") => Ok((Expr::Literal(Value::Flag(flag == "true")), Kind::Flag)),
+            "device" => {
+                let (fields, _) = self.fields()?;
+                self.property(&fields).map(|(property, kind)| (Expr::Property(property), kind))
+            }
+            "has" => {
+                self.expect("(")?;
+                match self.device()? {
+                    (fields, true) => {
+                        self.expect(")")?;
+                        self.property(&fields).map(|(property, _)| (Expr::Has(property), Kind::Flag))
+                    }
+                    _ => not_understood("has() of what is no field"),
                 }
-                self.at += 1;
-                member = if !optional && self.take("(") {
-                    let with = self.list(")")?;
-                    self.method(member, &name, with)?
-                } else {
-                    self.part(Expr::Select { of: Box::new(member), field: name.into(), optional })?
-                };
-            } else if self.take("[") {
-                let optional = self.take("?");
-                let key = Box::new(self.expression()?);
+            }
+            "" => self.unexpected(),
+            name => self.call(name, None),
+        }
+    }
+
+    /// A string.
+    fn text(&mut self) -> Result<Option<Arc<str>>, SelectorError> {
+        self.skip();
+        let unprefixed = self.rest.strip_prefix(['r', 'R']).unwrap_or(self.rest);
+        let is_raw = unprefixed.len() < self.rest.len();
+        let mut letters = unprefixed.chars();
+        let Some(quote @ ('\'' | '"')) = letters.next() else { return Ok(None) };
+        let mut text = String::new();
+        while let Some(letter) = letters.next() {
+            match letter {
+                _ if letter == quote => {
+                    self.rest = letters.as_str();
+                    return Ok(Some(text.into()));
+                }
+                '\\' if !is_raw => match letters.next() {
+                    Some(escaped @ ('\\' | '\'' | '"')) => text.push(escaped),
+                    _ => return not_understood("an escape of a string"),
+                },
+                '\n' | '\r' => break,
+                _ => text.push(letter),
+            }
+        }
+        not_understood("a string without an end")
+    }
+
+    fn device(&mut self) -> Result<(Vec<Arc<str>>, bool), SelectorError> {
+        match self.word() {
+            "device" => self.fields(),
+            "" => self.unexpected(),
+            word => not_understood(word),
+        }
+    }
+
+    /// The fields behind `device`, at most that of an attribute, and whether the last is written `.field`.
+    fn fields(&mut self) -> Result<(Vec<Arc<str>>, bool), SelectorError> {
+        let (mut fields, mut is_field): (Vec<Arc<str>>, _) = (Vec::new(), false);
+        while fields.len() < 3 && fields.first().is_none_or(|first| matches!(&**first, "attributes" | "capacity")) {
+            is_field = self.take(".");
+            if is_field {
+                let name = self.word();
+                match name {
+                    "" | "in" | "true" | "false" | "null" => return self.unexpected(),
+                    _ if self.take("(") => return not_understood(format!(".{name}")),
+                    _ => fields.push(name.into()),
+                }
+            } else if !fields.is_empty() && self.take("[") {
+                let Some(key) = self.text()? else { return not_understood("a key that is computed") };
                 self.expect("]")?;
-                member = self.part(Expr::Index { of: Box::new(member), key, optional })?;
+                fields.push(key);
             } else {
-                return Ok(member);
+                break;
             }
         }
+        Ok((fields, is_field))
     }
 
-    /// A method, a macro that looks like one, or a function with a name of two words.
-    fn method(&mut self, on: Expr, name: &str, mut with: Vec<Expr>) -> Result<Expr, SelectorError> {
-        match (&on, name, with.len()) {
-            (Expr::Name(space), "bind", 3) if &**space == "cel" => {
-                let (Some(body), Some(value), Some(Expr::Name(name))) = (with.pop(), with.pop(), with.pop()) else {
-                    return Err(self.fault("a variable without a name"));
-                };
-                self.part(Expr::Bind { name, value: Box::new(value), body: Box::new(body) })
-            }
-            (Expr::Name(space), _, _)
-                if matches!(&**space, "sets" | "optional" | "cel" | "math" | "lists" | "ip" | "cidr") =>
-            {
-                self.call(&format!("{space}.{name}"), None, with)
-            }
-            (_, _, 2) if Fold::named(name).is_some() => {
-                let (Some(fold), Some(body), Some(Expr::Name(name))) = (Fold::named(name), with.pop(), with.pop())
-                else {
-                    return Err(self.fault("a variable without a name"));
-                };
-                self.part(Expr::Fold { fold, of: Box::new(on), name, body: Box::new(body) })
-            }
-            (_, "orValue", 1) => {
-                let Some(other) = with.pop() else { return Err(self.unexpected("a value")) };
-                self.part(Expr::OrValue { of: Box::new(on), other: Box::new(other) })
-            }
-            _ => self.call(name, Some(on), with),
-        }
-    }
-
-    fn list(&mut self, end: &'static str) -> Result<Vec<Expr>, SelectorError> {
-        let mut list = Vec::new();
-        if self.take(end) {
-            return Ok(list);
-        }
-        loop {
-            list.push(self.expression()?);
-            if self.take(end) {
-                return Ok(list);
-            }
-            self.expect(",")?;
-        }
-    }
-
-    fn primary(&mut self) -> Result<Expr, SelectorError> {
-        let expression = match self.peek().clone() {
-            Token::Symbol("(") => {
-                self.at += 1;
-                let expression = self.expression()?;
-                self.expect(")")?;
-                return Ok(expression);
-            }
-            Token::Symbol("[") => {
-                self.at += 1;
-                return self.list("]").and_then(|list| self.part(Expr::List(list)));
-            }
-            Token::Name(name) => return self.named(&name),
-            Token::Int(number) => {
-                let number = i64::try_from(number).map_err(|_| self.fault("a number too large"))?;
-                Value::Int(number)
-            }
-            Token::Uint(number) => Value::Uint(number),
-            Token::Double(number) => Value::Double(number),
-            Token::Text(text) => Value::Text(text.into()),
-            Token::Symbol(_) | Token::End => return Err(self.unexpected("a value")),
+    fn property(&mut self, fields: &[Arc<str>]) -> Result<(Property, Kind), SelectorError> {
+        let names: Vec<&str> = fields.iter().map(|field| &**field).collect();
+        let [map @ ("attributes" | "capacity"), domain, name] = *names else {
+            return match *names {
+                ["driver"] => Ok((Property::Driver, Kind::Text)),
+                ["allowMultipleAllocations"] => Ok((Property::AllowsMultiple, Kind::Flag)),
+                _ => not_understood(format!("device.{}", names.join("."))),
+            };
         };
-        self.at += 1;
-        self.part(Expr::Literal(expression))
+        self.names.iter_mut().for_each(|names| _ = names.insert(name.into()));
+        let qualified = format!("{domain}/{name}").into();
+        Ok(match map {
+            "attributes" => (Property::Attribute(qualified), Kind::Any),
+            _ => (Property::Capacity(qualified), Kind::Quantity),
+        })
     }
 
-    fn named(&mut self, name: &str) -> Result<Expr, SelectorError> {
-        match name {
-            "true" | "false" => {
-                self.at += 1;
-                return self.part(Expr::Literal(Value::Flag(name == "true")));
+    /// A function or, with a point, a method of what stands before it.
+    fn call(&mut self, name: &str, on: Option<Typed>) -> Result<Typed, SelectorError> {
+        if !FUNCTIONS.iter().any(|function| function.name == name) || !self.take("(") {
+            return not_understood(name);
+        }
+        let (with, kinds): (Vec<_>, Vec<_>) = on.into_iter().chain(self.list(")")?).unzip();
+        let fits = |function: &&Function| {
+            let takes = function.takes;
+            function.name == name
+                && takes.len() == kinds.len()
+                && takes.iter().zip(&kinds).all(|(one, other)| one.fits(*other))
+        };
+        let functions: Vec<_> = FUNCTIONS.iter().filter(fits).collect();
+        let Some(first) = functions.first() else { return not_understood(format!("{name}() of such values")) };
+        let gives = first.gives;
+        // A pattern that the text writes is compiled once.
+        Ok(match (name, with.as_slice()) {
+            (".matches", [text, Expr::Literal(Value::Text(pattern))]) => {
+                (Expr::Matches(Box::new(text.clone()), pattern::compile(pattern)?), gives)
             }
-            _ if RESERVED.contains(&name) => return Err(self.fault(format!("{name} is not known"))),
-            _ => self.at += 1,
+            _ => (Expr::Call { functions, with }, gives),
+        })
+    }
+
+    fn list(&mut self, end: &str) -> Result<Vec<Typed>, SelectorError> {
+        let mut list = Vec::new();
+        while !self.take(end) {
+            if !list.is_empty() {
+                self.expect(",")?;
+            }
+            list.push(self.expression(0)?);
         }
-        if !self.take("(") {
-            return self.part(Expr::Name(name.into()));
-        }
-        let mut with = self.list(")")?;
-        if name != "has" {
-            return self.call(name, None, with);
-        }
-        match (with.pop(), with.len()) {
-            (Some(Expr::Select { of, field, optional: false }), 0) => self.part(Expr::Has { of, field }),
-            _ => Err(self.fault("has() of what is no field")),
-        }
+        Ok(list)
     }
 }
