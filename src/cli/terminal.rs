@@ -36,6 +36,13 @@ pub fn shown(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }).collect()
 }
 
+/// Returns indented lines, with control characters replaced.
+pub fn lines(all: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    all.into_iter().for_each(|line| _ = writeln!(text, "  {}", shown(&line)));
+    text
+}
+
 /// Returns the columns of the terminal at standard output, or at standard error; without a terminal, `COLUMNS` or 80.
 pub fn width() -> usize {
     let size = terminal_size::terminal_size_of(io::stdout()).or_else(|| terminal_size::terminal_size_of(io::stderr()));

@@ -12,7 +12,7 @@ use crate::mutate::engine::{Presets, born_with};
 use crate::mutate::{GroupLookup, Lookups, Outdated, PodSettings, Subject, presets};
 
 /// What a pod was given for its engine.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EngineStory {
     /// Engines and routers, as the user writes them.
@@ -74,15 +74,8 @@ impl EngineStory {
             }
             Err(faults) => {
                 let faults: Vec<_> = faults.iter().map(|fault| format!("{}: {}", fault.at, fault.detail())).collect();
-                Some(Self {
-                    kinds: String::new(),
-                    asked_by: "",
-                    given: Vec::new(),
-                    outdated: Vec::new(),
-                    scaled: None,
-                    message: format!("nothing, as its settings have faults: {}", faults.join("; ")),
-                    left_out: Vec::new(),
-                })
+                let message = format!("nothing, as its settings have faults: {}", faults.join("; "));
+                Some(Self { message, ..Self::default() })
             }
         }
     }

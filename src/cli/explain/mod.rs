@@ -1,13 +1,10 @@
 //! `rolegate explain`: why a pod or a group is held, what happens next, and what the user can do.
 
-mod advice;
 mod engine;
 mod finds;
 mod gates;
-mod group;
 mod place;
 mod pod;
-mod replicas;
 #[cfg(test)]
 mod surfaces_tests;
 mod workload;
@@ -16,6 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use pod::Whose;
+use serde::Serialize;
 
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::live::{self, Rooms};
@@ -24,7 +22,7 @@ use crate::cli::status;
 use crate::cli::watch::Show;
 use crate::cluster::index::Index;
 use crate::plan::gangs::TreeSnapshot;
-use crate::report::Picture;
+use crate::report::{Explanation, Picture, Status, Story};
 
 /// Kind of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,6 +97,13 @@ async fn of_workload(args: &ExplainArgs, show: Show, connection: &Connection) ->
     show.run(connection, Some(namespace), look, tell).await
 }
 
+/// The output of `explain group` as data.
+#[derive(Serialize)]
+struct Answer<'a> {
+    group: Status<'a>,
+    explanations: Vec<Explanation<'a>>,
+}
+
 /// An object with the name of a group.
 enum Named {
     Group(Box<Picture>),
@@ -115,7 +120,9 @@ async fn group(args: &ExplainArgs, show: Show, connection: &Connection) -> Resul
         Ok(match named {
             Named::Group(picture) => {
                 let picture = Box::pin(live::diagnose_alone(*picture, connection)).await;
-                show.data.map_or_else(|| group::text(&picture), |data| data.text(&group::answer(&picture)))
+                let answer =
+                    || Answer { group: Status::of(&picture), explanations: Story::of(&picture).explanations() };
+                show.data.map_or_else(|| status::one(&picture), |data| data.text(&answer()))
             }
             Named::PodGroup(tree) => {
                 let picture = live::tree(tree, connection, &Rooms::default()).await;

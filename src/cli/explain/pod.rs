@@ -6,25 +6,25 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::advice::{Advice, advice, of_held};
 use super::engine::EngineStory;
 use super::finds::{Finds, OfSet};
 use super::gates::{Gate, gates};
 use super::place::{Place, not_bound, pinned};
-use super::replicas::{self, Awaited};
 use crate::api::Pod;
 use crate::cli::connection::Connection;
 use crate::cli::live::{self, Rooms};
+use crate::cli::status::{replicas, seconds_since};
 use crate::cli::terminal::{Style, age, shown};
 use crate::cluster::index::Index;
 use crate::model::names::HOSTNAME;
-use crate::model::{Group, GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
+use crate::model::wording::counted;
+use crate::model::{Advice, Group, GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::{Held, PodRef};
-use crate::report::{Picture, TreePicture};
+use crate::report::{Awaited, Picture, TreePicture, of_held};
 
 /// The state of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum State {
     /// The pod has our gate, for a reason.
     Held,
@@ -35,11 +35,12 @@ pub enum State {
     /// The pod has only gates of others.
     GatedByOthers,
     /// The pod has no gate.
+    #[default]
     NotGated,
 }
 
 /// The output of `explain pod`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Story {
     namespace: String,
@@ -141,19 +142,9 @@ impl Story {
         Self {
             namespace: namespace.to_owned(),
             name: pod.metadata.display_name().to_owned(),
-            state: State::NotGated,
-            age_seconds: created.map(|created| crate::cli::status::seconds_since(created, now)),
+            age_seconds: created.map(|created| seconds_since(created, now)),
             gates: gates(pod),
-            place: None,
-            pinned: BTreeMap::new(),
-            pod_group: None,
-            finds: None,
-            engine: None,
-            reason: None,
-            message: String::new(),
-            waits_for: Vec::new(),
-            next: String::new(),
-            you_can: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -268,12 +259,12 @@ impl Story {
     }
 
     fn held(&mut self, held: &Held, picture: &Picture) {
-        self.waits_for = replicas::awaited(picture, held);
+        self.waits_for = Awaited::all_of(picture, held);
         self.advise(held.reason, &held.message, of_held(&picture.seen.decision, held));
     }
 
     fn reason(&mut self, reason: HoldReason, message: &str) {
-        self.advise(reason, message, advice(reason));
+        self.advise(reason, message, reason.row().advice);
     }
 
     fn advise(&mut self, reason: HoldReason, message: &str, advice: Advice) {
@@ -302,51 +293,40 @@ impl Story {
         };
         let since = self.age_seconds.map(|seconds| format!(", {} old", age(seconds))).unwrap_or_default();
         let mut text = format!("pod {}{name}{}: {head}{since}\n", style.strong, style.end);
-        let mut line = |word: &str, content: &str| {
-            _ = writeln!(text, "  {word:<9}{}", shown(content));
-        };
-        for (position, gate) in self.gates.iter().enumerate() {
+        let gates = self.gates.iter().map(|gate| {
             let owner = if gate.ours { "rolegate, this program".to_owned() } else { format!("of {}", gate.owner) };
-            line(if position == 0 { "gates" } else { "" }, &format!("{} ({owner})", gate.name));
-        }
-        if let Some(place) = &self.place {
-            line("place", &place.text());
-        }
-        if !self.pinned.is_empty() {
-            let to: Vec<_> = self.pinned.iter().map(|(label, value)| format!("{label}={value}")).collect();
-            line("pinned", &format!("{} (nodeSelector, by rolegate)", to.join(", ")));
-        }
-        if let Some(name) = &self.pod_group {
-            line("PodGroup", name);
-        }
-        for (position, content) in self.finds.iter().flat_map(Finds::lines).enumerate() {
-            line(if position == 0 { "finds" } else { "" }, &content);
-        }
-        for (position, content) in self.engine.iter().flat_map(EngineStory::lines).enumerate() {
-            line(if position == 0 { "engine" } else { "" }, &content);
-        }
-        match self.reason {
-            Some(reason) => line("reason", &format!("{reason}: {}", self.message)),
-            None => line("reason", &self.message),
-        }
-        let ahead = self.place.as_ref().filter(|_| self.state == State::Held);
-        if let Some((place, ahead)) = ahead.and_then(|place| Some((place, place.ahead.filter(|ahead| *ahead > 0)?))) {
-            let plural = if ahead == 1 { "" } else { "s" };
-            line(
-                "ahead",
-                &format!("{ahead} {}{plural} of {:?}", place.word, place.coordination.as_deref().unwrap_or_default()),
-            );
-        }
+            format!("{} ({owner})", gate.name)
+        });
+        let pinned: Vec<_> = self.pinned.iter().map(|(label, value)| format!("{label}={value}")).collect();
+        let pinned = (!pinned.is_empty()).then(|| format!("{} (nodeSelector, by rolegate)", pinned.join(", ")));
+        let reason = self.reason.map(|reason| format!("{reason}: ")).unwrap_or_default() + &self.message;
+        let held_in = self.place.as_ref().filter(|_| self.state == State::Held);
+        let ahead = held_in.and_then(|place| {
+            let ahead = counted(place.ahead.filter(|ahead| *ahead > 0)?, place.word);
+            Some(format!("{ahead} of {:?}", place.coordination.as_deref().unwrap_or_default()))
+        });
+        lines(&mut text, "gates", gates);
+        lines(&mut text, "place", self.place.iter().map(Place::text));
+        lines(&mut text, "pinned", pinned);
+        lines(&mut text, "PodGroup", self.pod_group.clone());
+        lines(&mut text, "finds", self.finds.iter().flat_map(Finds::lines));
+        lines(&mut text, "engine", self.engine.iter().flat_map(EngineStory::lines));
+        lines(&mut text, "reason", [reason]);
+        lines(&mut text, "ahead", ahead);
         if !self.waits_for.is_empty() {
-            line("waits for", "");
-            text.push_str(&replicas::lines(&self.waits_for, 11));
+            lines(&mut text, "waits for", [String::new()]);
+            text.push_str(&replicas(&self.waits_for, 11));
         }
-        let mut line = |word: &str, content: &str| _ = writeln!(text, "  {word:<9}{}", shown(content));
-        line("next", &self.next);
-        for (position, content) in self.you_can.iter().enumerate() {
-            line(if position == 0 { "you can" } else { "" }, content);
-        }
+        lines(&mut text, "next", [self.next.clone()]);
+        lines(&mut text, "you can", self.you_can.iter().cloned());
         text
+    }
+}
+
+/// Appends lines, the first of which begins with a word.
+fn lines(text: &mut String, word: &str, lines: impl IntoIterator<Item = String>) {
+    for (position, line) in lines.into_iter().enumerate() {
+        _ = writeln!(text, "  {:<9}{}", if position == 0 { word } else { "" }, shown(&line));
     }
 }
 

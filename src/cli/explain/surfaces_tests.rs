@@ -1,25 +1,26 @@
 //! Tests that every surface reports every hold reason.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::group;
 use super::pod::Story;
 use crate::api::Pod;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::status::{CoordinationState, GroupStatus, RolledBack, RolloutState, Summary};
 use crate::api::workload::StatefulSet;
 use crate::build::{self, typed, with};
+use crate::cli::data::Data;
 use crate::cli::{doctor, status};
 use crate::model::rolling::FROZEN;
-use crate::model::{AwaitedKind, Claims, Group, GroupKey, HoldReason, WorkloadObject as _, identify, names};
+use crate::model::{AwaitedKind, Claims, Fact, Group, GroupKey, HoldReason, WorkloadObject as _, identify, names};
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::rollout::{RolloutPlan, Rollouts};
 use crate::plan::status::conditions::PROGRESSING;
 use crate::plan::{AwaitedObjects, Held, PodFacts, SeenKind, Snapshot, Uptime};
-use crate::report::{Drawing, Line, Picture};
+use crate::report::{self, Drawing, Line, Picture};
 
 const WHY: &str = "because of this and that";
 
@@ -54,8 +55,8 @@ fn picture(reason: HoldReason, pods: &[Pod]) -> Picture {
         ..Snapshot::default()
     };
     let mut picture = Picture::of(&GroupKey::new("ns", "pd"), snapshot);
-    if !reason.is_of_loop() {
-        let held = if reason.may_be_of_no_pod() { Vec::new() } else { picture.seen.view.held() };
+    if !reason.is(Fact::ByLoop) {
+        let held = if reason.is(Fact::WithoutPods) { Vec::new() } else { picture.seen.view.held() };
         picture.seen.decision.held = vec![Held::new(reason, WHY.to_owned(), held)];
     }
     picture
@@ -66,10 +67,9 @@ fn explained(pod: &Pod, picture: &Picture) -> String {
 }
 
 /// Returns what each surface that shows groups says of one.
-fn of_group(picture: &Picture) -> [(&'static str, String); 4] {
+fn of_group(picture: &Picture) -> [(&'static str, String); 3] {
     [
-        ("status", status::one(picture)),
-        ("explain group", group::text(picture)),
+        ("status and explain group", status::one(picture)),
         ("page, overview", serde_json::to_string(&Line::of(picture)).unwrap()),
         ("page, group", serde_json::to_string(&Drawing::of(picture, None)).unwrap()),
     ]
@@ -82,13 +82,24 @@ fn every_reason_is_told_on_every_surface() {
         let picture = picture(*reason, &pods);
         let mut surfaces = of_group(&picture).to_vec();
         surfaces.push(("doctor", doctor::told_of(&picture)));
-        if !reason.may_be_of_no_pod() || *reason == HoldReason::NoRoom {
+        if !reason.is(Fact::WithoutPods) || *reason == HoldReason::NoRoom {
             surfaces.push(("explain pod", explained(&pods[0], &picture)));
         }
         for (surface, text) in surfaces {
             assert!(text.contains(reason.as_str()) && text.contains(WHY), "{reason} in {surface}:\n{text}");
         }
     }
+}
+
+#[test]
+fn an_explanation_is_a_hold_with_advice_in_every_format() {
+    let picture = picture(HoldReason::NoRoom, &pods(true));
+    let explanations = report::Story::of(&picture).explanations();
+    let json: Value = serde_json::from_str(&Data::Json.text(&explanations)).unwrap();
+    let fields: BTreeSet<_> = json[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = ["coordination", "batch", "reason", "message", "pods", "waitsFor", "next", "youCan"];
+    assert_eq!(fields, expected.into());
+    assert_eq!(serde_saphyr::from_str::<Value>(&Data::Yaml.text(&explanations)).unwrap(), json);
 }
 
 /// No pod is held for this reason: the released pods without a node report it, and their domain.
@@ -204,7 +215,7 @@ fn an_object_that_is_waited_for_is_named_with_the_advice_that_helps() {
             coordinated(&update, Some(&under_way(None)), ["1", "2"], objects),
             coordinated(&segments, None, ["1", ""], objects),
         ];
-        for text in waits.map(|picture| group::text(&picture)) {
+        for text in waits.map(|picture| status::one(&picture)) {
             let misleads = cases.iter().any(|(.., other)| other != helps && text.contains(other));
             assert!(text.contains(why) && text.contains(helps) && !misleads, "{why}:\n{text}");
             assert!(!text.contains("nothing is held back"), "{text}");

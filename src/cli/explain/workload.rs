@@ -54,9 +54,17 @@ pub async fn pods(connection: &Connection) -> Result<Vec<Pod>, Failure> {
 pub struct Referring {
     by_labels: bool,
     role: String,
-    carrier: String,
-    rolls: bool,
     picture: Picture,
+}
+
+impl Referring {
+    fn carrier(&self) -> Option<String> {
+        self.picture.carrier().map(|(kind, name)| format!("{kind} {name}"))
+    }
+
+    fn rolls(&self) -> bool {
+        self.picture.group().is_some_and(|group| group.rolls(&self.role))
+    }
 }
 
 /// Returns the role that refers to a workload, or that its pod templates name.
@@ -64,10 +72,8 @@ pub fn referring(index: &Index, workload: &Running) -> Option<Referring> {
     let key = &workload.workload.key;
     let refers = |picture: Picture| {
         let group = picture.group()?;
-        let role = group.roles.iter().find(|role| role.workload.key.as_ref() == Some(key))?;
-        let (role, carrier) = (role.name.clone(), format!("{} {}", group.carrier.kind.kind, group.carrier.name));
-        let rolls = group.rolls(&role);
-        Some(Referring { role, carrier, rolls, by_labels: false, picture })
+        let role = group.roles.iter().find(|role| role.workload.key.as_ref() == Some(key))?.name.clone();
+        Some(Referring { role, by_labels: false, picture })
     };
     let pictures = || index.snapshots().into_iter().map(|(key, snapshot)| Picture::of(&key, snapshot));
     pictures().find_map(refers).or_else(|| pictures().find_map(|picture| named_by_pods(picture, &workload.workload)))
@@ -80,9 +86,8 @@ fn named_by_pods(picture: Picture, workload: &Workload) -> Option<Referring> {
         let is_free = role.workload.reference.is_none() && role.workload.key.is_none();
         is_free && !workload.template_labels.is_empty() && workload.unlabelled(&group.key.name, &role.name).is_none()
     };
-    let role = group.roles.iter().find(is_named)?;
-    let (role, carrier) = (role.name.clone(), format!("{} {}", group.carrier.kind.kind, group.carrier.name));
-    Some(Referring { rolls: group.rolls(&role), by_labels: true, role, carrier, picture })
+    let role = group.roles.iter().find(is_named)?.name.clone();
+    Some(Referring { role, by_labels: true, picture })
 }
 
 /// Group and role.
@@ -164,7 +169,7 @@ impl Story {
             replicas: facts.desired,
             group: of_group.as_ref().map(|(group, _)| group.clone()),
             role: of_group.as_ref().map(|(_, role)| role.clone()),
-            named_by: referring.as_ref().map(|found| found.carrier.clone()),
+            named_by: referring.as_ref().and_then(Referring::carrier),
             by_labels: referring.as_ref().is_some_and(|found| found.by_labels),
             claim: claim.as_ref().map(|(group, role)| format!("{group}/{role}")),
             template_labelled,
@@ -226,7 +231,7 @@ impl Story {
             )),
             None => {}
         }
-        let rolls = referring.is_some_and(|found| found.rolls);
+        let rolls = referring.is_some_and(Referring::rolls);
         match &claim {
             Some(said) if *said != (group.clone(), role.clone()) => self.missing.push(format!(
                 "its own labels say role {:?} of group {:?}, and not role {role:?} of group {group:?}",

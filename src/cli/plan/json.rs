@@ -23,7 +23,8 @@ struct Group<'a> {
     namespace: &'a str,
     name: &'a str,
     roles: BTreeMap<&'a str, Role>,
-    conditions: Vec<ConditionText<'a>>,
+    /// Without times: they are of no cluster.
+    conditions: Vec<Condition>,
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
@@ -61,14 +62,6 @@ struct Role {
     /// Why not all pods of a role in no batch have room.
     #[serde(skip_serializing_if = "Option::is_none")]
     shortage: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ConditionText<'a> {
-    r#type: &'a str,
-    status: &'a str,
-    reason: &'a str,
-    message: &'a str,
 }
 
 /// A step of a rollout.
@@ -130,7 +123,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         namespace: &document.namespace,
         name: group.map_or(document.name.as_str(), |group| &group.key.name),
         roles: roles(planned),
-        conditions: planned.conditions().iter().map(condition_text).collect(),
+        conditions: planned.conditions().iter().map(without_times).collect(),
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run, planned.fitted())).unwrap_or_default(),
@@ -203,9 +196,8 @@ fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
     plan.group.roles.iter().map(entry).collect()
 }
 
-fn condition_text(condition: &Condition) -> ConditionText<'_> {
-    let Condition { r#type, status, reason, message, .. } = condition;
-    ConditionText { r#type, status, reason, message }
+fn without_times(condition: &Condition) -> Condition {
+    Condition { last_transition_time: None, observed_generation: None, ..condition.clone() }
 }
 
 fn all_batches(group: &crate::model::Group, run: &crate::plan::Run, fitted: &[Fitted]) -> Vec<Batch> {

@@ -5,15 +5,16 @@ use std::io::{self, Write};
 
 use super::{Plan, Planned};
 use crate::cli::fit::details;
-use crate::cli::terminal::{Style, Table, shown};
+use crate::cli::status::conditions;
+use crate::cli::terminal::{Style, Table, lines, shown};
 use crate::fit::Fitted;
 use crate::model::wording::{counted, ordinals};
 use crate::model::{BatchKind, Batching, Coordination, GangLevel, Group, names};
-use crate::plan::decide::acceptance::{PlannedAcceptance, planned};
+use crate::plan::decide::acceptance::planned;
 use crate::plan::elastic::{ineffective, segments_line};
 use crate::plan::recovery::text::{policy_text, recoveries};
 use crate::plan::rollout::{planned_steps, rollouts};
-use crate::plan::{Batch, ReplicaIs, Run};
+use crate::plan::{Batch, Decision, ReplicaIs, Run};
 use crate::rules::Violation;
 
 /// The level of detail.
@@ -36,9 +37,7 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], detail: Detai
         // A refused group is not planned.
         if let (true, Ok(Plan { group, run: Ok(run), fitted })) = (planned.judged.is_allowed(), &planned.plan) {
             body(out, group, run, detail)?;
-            for line in fitted.iter().flat_map(placed) {
-                writeln!(out, "  {}", shown(&line))?;
-            }
+            write!(out, "{}", lines(fitted.iter().flat_map(placed)))?;
         }
     }
     Ok(())
@@ -96,46 +95,38 @@ fn findings(out: &mut impl Write, paint: &str, label: &str, list: &[Violation], 
 }
 
 fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::Result<()> {
-    for (coordination, batching) in group.batched() {
-        let batches = shown(&batches_of(coordination, batching));
-        writeln!(out, "  {batches}; each pod is created with the gate {}", names::GATE)?;
-    }
-    for line in elastic(group, run, detail) {
-        writeln!(out, "  {}", shown(&line))?;
-    }
-    for (coordination, recovery) in group.batched().filter_map(|(c, batching)| Some((c, batching.recovers()?))) {
-        writeln!(out, "  {}", shown(&policy_text(&coordination.display_name(), recovery)))?;
-    }
-    let free: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none()).collect();
-    for role in free {
-        writeln!(out, "  {}", shown(&in_no_batch(&role.name)))?;
-    }
-    for (role, no_fit) in run.occupied.iter().flat_map(|occupied| &occupied.without_batch) {
-        writeln!(out, "  {}", shown(&no_fit.describe(None, &format!("role {role:?}"))))?;
-    }
-    for role in group.roles.iter().filter(|role| role.workload.desired_is_unknown) {
+    let batches = group.batched().map(|(coordination, batching)| {
+        format!("{}; each pod is created with the gate {}", batches_of(coordination, batching), names::GATE)
+    });
+    let policies = group
+        .batched()
+        .filter_map(|(coordination, batching)| Some(policy_text(&coordination.display_name(), batching.recovers()?)));
+    let free = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none());
+    let free = free.map(|role| in_no_batch(&role.name));
+    let without_room = run.occupied.iter().flat_map(|occupied| &occupied.without_batch);
+    let without_room = without_room.map(|(role, no_fit)| no_fit.describe(None, &format!("role {role:?}")));
+    let unknown = group.roles.iter().filter(|role| role.workload.desired_is_unknown).map(|role| {
         let missing = role.workload.key.as_ref().map_or_else(|| "its workload".to_owned(), ToString::to_string);
-        writeln!(out, "  role {:?} has no replicas: {missing} is not in the files, add it by --with", role.name)?;
-    }
+        format!("role {:?} has no replicas: {missing} is not in the files, add it by --with", role.name)
+    });
+    let of_batches = batches.chain(elastic(group, run, detail)).chain(policies);
+    write!(out, "{}", lines(of_batches.chain(free).chain(without_room).chain(unknown)))?;
     if detail.single {
         now(out, group, run)?;
     } else {
         steps(out, group, run, detail.shares)?;
-        for line in planned(group).iter().flat_map(PlannedAcceptance::lines) {
-            writeln!(out, "  {}", shown(&line))?;
-        }
-        for step in planned_steps(group) {
-            writeln!(out, "  {}", shown(&step.to_string()))?;
-        }
+        let waits = planned(group).into_iter().flat_map(|planned| planned.lines());
+        write!(out, "{}", lines(waits.chain(planned_steps(group).iter().map(ToString::to_string))))?;
     }
-    for line in rollouts(&run.seen.decision.rollout, &run.seen.rollouts) {
-        writeln!(out, "  {line}")?;
-    }
-    for line in recoveries(group, &run.seen.decision.recovery) {
-        writeln!(out, "  {}", shown(&line))?;
-    }
-    held(out, run)?;
-    conditions(out, run, detail.single)
+    let Decision { rollout, recovery, held, .. } = &run.seen.decision;
+    let held = held.iter().map(|held| format!("{} ({}, {})", held.message, held.reason, counted(held.count(), "pod")));
+    write!(
+        out,
+        "{}",
+        lines(rollouts(rollout, &run.seen.rollouts).into_iter().chain(recoveries(group, recovery)).chain(held))
+    )?;
+    let heading = [if detail.single { "CONDITION" } else { "AT THE END" }, "STATUS", "REASON", "MESSAGE"];
+    write!(out, "{}", conditions(Table::with_heading(heading), &run.seen.status.conditions))
 }
 
 /// Describes the desired segments of a group, and, in a single decision, the progress of its workloads.
@@ -243,20 +234,4 @@ fn why(batch: &Batch) -> String {
         (None, crate::plan::BatchState::Held) => "may go now".to_owned(),
         (None, _) => "-".to_owned(),
     }
-}
-
-fn held(out: &mut impl Write, run: &Run) -> io::Result<()> {
-    for held in &run.seen.decision.held {
-        writeln!(out, "  {} ({}, {})", shown(&held.message), held.reason, counted(held.count(), "pod"))?;
-    }
-    Ok(())
-}
-
-fn conditions(out: &mut impl Write, run: &Run, single: bool) -> io::Result<()> {
-    let mut table =
-        Table::with_heading([if single { "CONDITION" } else { "AT THE END" }, "STATUS", "REASON", "MESSAGE"]);
-    for condition in &run.seen.status.conditions {
-        table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));
-    }
-    write!(out, "{}", table.text(2))
 }

@@ -6,7 +6,7 @@ mod pod_groups;
 mod text;
 
 use text::Detail;
-pub use text::seconds_since;
+pub use text::{conditions, replicas, seconds_since};
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ use crate::report::{Picture, PodGroupStatus, TreePicture};
 /// Arguments of `status`.
 #[derive(Args, Debug)]
 pub struct StatusArgs {
-    /// Name of one group, which is shown with its conditions.
+    /// Name of one group, which is shown with its conditions, and with what helps.
     #[arg(value_name = "GROUP")]
     group: Option<String>,
     #[command(flatten)]
@@ -84,15 +84,15 @@ async fn render(args: &StatusArgs, data: Option<Data>, connection: &Connection, 
         None if groups.is_empty() && trees.is_empty() && args.all_namespaces => "no groups\n".to_owned(),
         None if groups.is_empty() && trees.is_empty() => format!("no groups in namespace {:?}\n", connection.namespace),
         None => {
-            let detail = Detail { conditions: args.group.is_some(), batches: args.output == WideOutput::Wide };
-            let texts = [
-                text::render(&groups, detail, jiff::Timestamp::now()),
-                pod_groups::text(&trees),
-                text::legend(&groups),
-            ];
-            texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+            text(&groups, &trees, Detail { of_one: args.group.is_some(), batches: args.output == WideOutput::Wide })
         }
     }
+}
+
+fn text(groups: &[Picture], trees: &[TreePicture], detail: Detail) -> String {
+    let groups_text = text::render(groups, detail, jiff::Timestamp::now());
+    let texts = [groups_text, pod_groups::text(trees), text::legend(groups)];
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// Formats a single PodGroup.
@@ -101,8 +101,7 @@ pub fn pod_group(picture: &TreePicture, data: Option<Data>) -> String {
     data.map_or_else(|| pod_groups::one(&seen, Style::of_stdout()), |data| data.text(&seen))
 }
 
-/// Formats a single group with its conditions, as text.
+/// Formats a single group with its conditions and advice, as text.
 pub fn one(picture: &Picture) -> String {
-    let detail = Detail { conditions: true, batches: false };
-    text::render(std::slice::from_ref(picture), detail, jiff::Timestamp::now())
+    text(std::slice::from_ref(picture), &[], Detail { of_one: true, batches: false })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::text::may_go;
 use crate::cli::terminal::{Style, shown};
 use crate::model::wording::counted;
 use crate::report::{PodGroupStatus, SubGroup, TreeHold, TreePicture};
@@ -11,20 +12,17 @@ pub(super) fn one(group: &PodGroupStatus<'_>, style: Style) -> String {
     let PodGroupStatus { pods, scheduled, held, due, .. } = group;
     let name = shown(&format!("{}/{}", group.namespace, group.name));
     let mut text = format!("{}{name}{}  PodGroup  {scheduled}/{pods} pods have a node", style.strong, style.end);
-    let count = |count: usize| counted(u32::try_from(count).unwrap_or(u32::MAX), "pod");
     if *held > 0 {
-        _ = write!(text, "  {} held", count(*held));
+        _ = write!(text, "  {} held", counted(*held, "pod"));
     }
     text.push('\n');
     for (leaf, SubGroup { pods, scheduled }) in group.sub_groups.iter().filter(|(leaf, _)| !leaf.is_empty()) {
-        _ = writeln!(text, "  {}: {scheduled} of {} on nodes", shown(leaf), count(*pods));
+        _ = writeln!(text, "  {}: {scheduled} of {} on nodes", shown(leaf), counted(*pods, "pod"));
     }
     for TreeHold { reason, message, pods } in &group.holds {
-        _ = writeln!(text, "  {}{reason}{}: {} ({})", style.moving, style.end, shown(message), count(*pods));
+        _ = writeln!(text, "  {}{reason}{}: {} ({})", style.moving, style.end, shown(message), counted(*pods, "pod"));
     }
-    if *due > 0 {
-        _ = writeln!(text, "  {} may go now: rolegate lifts the gates while it runs", count(*due));
-    }
+    text.push_str(&may_go(*due));
     if let Some(error) = group.error {
         _ = writeln!(text, "  {}not known{}: {}", style.bad, style.end, shown(error));
     }

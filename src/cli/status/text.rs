@@ -5,25 +5,24 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::batches;
+use crate::api::status::Condition;
 use crate::cli::draw::{self, BATCH};
 use crate::cli::fit::brief;
-use crate::cli::terminal::{Style, Table, age, shown};
+use crate::cli::terminal::{Style, Table, age, lines, shown};
 use crate::model::wording::counted;
-use crate::model::{Batching, Coordination, Group, Mode};
-use crate::plan::elastic::segments_line;
-use crate::plan::provision::text::requests;
-use crate::plan::recovery::text::recoveries;
-use crate::plan::rollout::rollouts;
-use crate::report::{InPart, OutdatedEngine, Picture, Would};
+use crate::model::{Batching, Coordination, Mode, Queued};
+use crate::report::{Awaited, Explanation, Hold, Picture, Story, Would};
 
 /// Maximum number of cells in a bar.
 const WIDTH: usize = 50;
+/// Maximum number of replicas that are waited for.
+const MOST_AWAITED: usize = 8;
 
 /// Optional parts of the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detail {
-    /// Shows the conditions, and what fits.
-    pub(super) conditions: bool,
+    /// Shows the conditions, what fits, and what helps.
+    pub(super) of_one: bool,
     /// Shows a row for each batch.
     pub(super) batches: bool,
 }
@@ -37,33 +36,14 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
         }
         text.push_str(&head(picture, now, style));
         text.push_str(&bars(picture, detail, style));
-        if let Some(line) = picture.group().and_then(|group| segments(group, picture)) {
-            _ = writeln!(text, "  {}", shown(&line));
-        }
-        for line in rollouts(&picture.seen.decision.rollout, &picture.seen.rollouts) {
-            _ = writeln!(text, "  {}", shown(&line));
-        }
-        for line in picture.group().into_iter().flat_map(|group| recoveries(group, &picture.seen.decision.recovery)) {
-            _ = writeln!(text, "  {}", shown(&line));
-        }
-        for outdated in OutdatedEngine::all_of(picture) {
-            _ = writeln!(text, "  {}", shown(outdated.sentence()));
-        }
-        for part in InPart::all_of(picture) {
-            _ = writeln!(text, "  {}", shown(part.sentence()));
-        }
-        for line in picture.group().into_iter().flat_map(|group| requests(group, &group.status.provisioning)) {
-            _ = writeln!(text, "  {}", shown(&line));
-        }
+        let story = Story::of(picture);
+        text.push_str(&lines(story.lines()));
         text.push_str(&holds(picture, style));
-        for line in Would::of(picture).iter().flat_map(Would::lines) {
-            _ = writeln!(text, "  {}", shown(&line));
-        }
-        if detail.conditions {
-            for line in picture.fitted.iter().flat_map(brief) {
-                _ = writeln!(text, "  {}", shown(&line));
-            }
-            text.push_str(&conditions(picture));
+        text.push_str(&lines(story.would().iter().flat_map(Would::lines)));
+        if detail.of_one {
+            text.push_str(&lines(picture.fitted.iter().flat_map(brief)));
+            text.push_str(&conditions(Table::default(), &picture.seen.status.conditions));
+            text.push_str(&explained(picture, style));
         }
     }
     text
@@ -154,22 +134,14 @@ pub(super) fn legend(pictures: &[Picture]) -> String {
     }
 }
 
-/// Describes the progress of an elastic group's segments.
-fn segments(group: &Group, picture: &Picture) -> Option<String> {
-    segments_line(group.elastic.as_ref()?, picture.seen.decision.elastic.as_ref())
-}
-
 /// Describes why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
-    for held in picture.seen.decision.held.iter().filter(|held| held.is_told()) {
-        let pods = if held.pods.is_empty() { String::new() } else { format!(" ({})", counted(held.count(), "pod")) };
-        _ = writeln!(text, "  {}{}{}: {}{pods}", style.moving, held.reason, style.end, shown(&held.message));
+    for held in Story::of(picture).holds() {
+        _ = writeln!(text, "  {}{}{}: {}", style.moving, held.reason, style.end, shown(&Hold::of(held).text()));
     }
     let due = picture.seen.decision.release.len();
-    if due > 0 {
-        _ = writeln!(text, "  {} may go now: rolegate lifts the gates while it runs", counted(due, "pod"));
-    }
+    text.push_str(&may_go(due));
     for other in picture.snapshot.claims.iter().flat_map(|claims| &claims.others) {
         let (kind, name) = (other.carrier.kind.kind, shown(&other.carrier.name));
         _ = writeln!(
@@ -181,11 +153,61 @@ fn holds(picture: &Picture, style: Style) -> String {
     text
 }
 
-/// Returns the conditions that the loop would write now.
-fn conditions(picture: &Picture) -> String {
-    let mut table = Table::default();
-    for condition in &picture.seen.status.conditions {
+/// Returns conditions as rows of a table.
+pub fn conditions(mut table: Table, all: &[Condition]) -> String {
+    for condition in all {
         table.row([&condition.r#type, &condition.status, &condition.reason, &condition.message].map(String::as_str));
     }
     table.text(2)
+}
+
+/// Describes pods that may go.
+pub(super) fn may_go(due: usize) -> String {
+    if due == 0 {
+        return String::new();
+    }
+    format!("  {} may go now: rolegate lifts the gates while it runs\n", counted(due, "pod"))
+}
+
+/// Explains why each coordination holds pods, what happens next, and what the user can do.
+fn explained(picture: &Picture, style: Style) -> String {
+    let mut text = String::new();
+    let explanations = Story::of(picture).explanations();
+    let pauses = picture.seen.rollouts.stages.iter().any(|stage| stage.pause.is_some());
+    if explanations.is_empty() && !pauses {
+        text.push_str("  nothing is held back\n");
+    }
+    for Explanation { hold, waits_for, next, you_can } in explanations {
+        let name = hold.coordination.map_or_else(String::new, |name| format!("coordination {name:?}: "));
+        _ = writeln!(text, "\n{}{}{}{}", style.strong, shown(&name), hold.reason, style.end);
+        _ = writeln!(text, "  {}", shown(&hold.text()));
+        if !waits_for.is_empty() {
+            _ = write!(text, "  waits for\n{}", replicas(&waits_for, 4));
+        }
+        _ = writeln!(text, "  next     {next}");
+        you_can.iter().for_each(|line| _ = writeln!(text, "  you can  {line}"));
+    }
+    let in_queue = picture.snapshot.pods.iter().filter(|pod| !pod.held && pod.queued == Queued::Waits).count();
+    if in_queue > 0 {
+        _ = writeln!(
+            text,
+            "\n{} held by Kueue only: see `kubectl get workloads.kueue.x-k8s.io -n {}`",
+            counted(in_queue, "pod"),
+            picture.key.namespace
+        );
+    }
+    text
+}
+
+/// Returns the first replicas that are waited for as lines.
+pub fn replicas(awaited: &[Awaited], indent: usize) -> String {
+    let mut table = Table::default();
+    for Awaited { role, ordinal, state, pods } in awaited.iter().take(MOST_AWAITED) {
+        table.row([format!("{role} {ordinal}"), (*state).to_owned(), pods.join(" ")]);
+    }
+    let mut text = table.text(indent);
+    if awaited.len() > MOST_AWAITED {
+        _ = writeln!(text, "{:indent$}and {} more", "", awaited.len() - MOST_AWAITED);
+    }
+    text
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::cluster::Cluster;
 use super::fitted::Fitted;
 use crate::model::Group;
@@ -43,7 +45,7 @@ pub struct NodeShare {
 }
 
 /// Sums over some nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     /// Allocatable amount.
     pub total: i64,
@@ -52,6 +54,7 @@ pub struct Sums {
     /// Amount of fitting batches.
     pub taken: i64,
     /// Remaining amount on nodes where no pod of the batches may go.
+    #[serde(skip)]
     pub closed: i64,
     /// Remaining amount on other nodes.
     pub free: i64,

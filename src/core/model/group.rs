@@ -258,6 +258,12 @@ impl Group {
         self.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.batching()?)))
     }
 
+    /// Returns the name of a batch that the status names, such as `segment 2`.
+    pub fn batch_name(&self, coordination: &str, batch: u32) -> String {
+        let found = self.batched().find(|(known, _)| known.display_name() == coordination);
+        found.map_or_else(|| format!("batch {}", batch + 1), |(_, batching)| batching.batch_name(batch))
+    }
+
     /// Returns every strategy that makes batches, the superfluous ones of faulty coordinations included.
     pub fn batchings(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
         self.coordinations.iter().flat_map(|one| one.batchings.iter().map(move |batching| (one, batching)))

@@ -78,7 +78,7 @@ pub use gang::{Constraint, GangTree, Minimum, placed_by};
 pub use gang_placement::{LeafPlacement, Placement};
 pub use group::{CARRIERS, Carrier, Group, Role, Sources};
 pub use group_key::GroupKey;
-pub use hold::HoldReason;
+pub use hold::{Advice, Fact, HoldReason};
 pub use hosts::Hosts;
 pub use identity::{Maker, OrdinalStarts, PodIdentity, Unnumbered, identify};
 pub use ignored_resources::IgnoredResources;

@@ -32,7 +32,7 @@ pub use decide::held_pods::HeldPods;
 pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 pub use decide::placed::{Moved, Pin, Placed};
 pub use decide::pod_groups::{BatchPodGroup, MemberEdit, MissingOwned};
-pub use decide::progression::{CoordinationTarget, Targets, targets};
+pub use decide::progression::{CoordinationTarget, Targets, WaitsFor, targets};
 pub use decide::waits::{Missing, waits_for};
 pub use evaluate::{Evaluation, Observation, evaluate};
 pub use placement::Sight;

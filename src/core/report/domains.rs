@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Picture;
-use crate::fit::{Cluster, DomainRoom, Fitted, Rooms};
+use crate::fit::{Cluster, DomainRoom, Fitted, Rooms, Sums};
 use crate::model::Group;
 
 /// Largest number of drawn domains: domains with batches first, then those with most room.
@@ -33,14 +33,8 @@ pub(super) struct DomainsDrawn<'a> {
 struct DomainBox {
     name: String,
     nodes: usize,
-    /// Allocatable amount.
-    total: i64,
-    /// Amount of existing pods.
-    used: i64,
-    /// Amount of coming batches.
-    taken: i64,
-    /// Remaining amount on nodes where their pods may go.
-    free: i64,
+    #[serde(flatten)]
+    sums: Sums,
     /// Batches that were assigned to this domain, from 0.
     batches: Vec<u32>,
     /// Batches that would go here, perhaps including the next one.
@@ -79,16 +73,7 @@ fn drawn<'a>(picture: &'a Picture, group: &Group, fitted: &'a Fitted, cluster: &
 
 impl DomainBox {
     fn of(domain: &DomainRoom, there: &impl Fn(&str) -> Vec<u32>) -> Self {
-        let (name, sums) = (domain.name.clone().unwrap_or_default(), domain.sums());
-        Self {
-            batches: there(&name),
-            coming: domain.batches(),
-            nodes: domain.nodes.len(),
-            total: sums.total,
-            used: sums.used,
-            taken: sums.taken,
-            free: sums.free,
-            name,
-        }
+        let name = domain.name.clone().unwrap_or_default();
+        Self { batches: there(&name), coming: domain.batches(), nodes: domain.nodes.len(), sums: domain.sums(), name }
     }
 }

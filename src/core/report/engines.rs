@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Picture;
+use super::Story;
 use crate::model::Meeting;
 
 /// Pods of a role that were created for another number of pods than a pod that is created now.
@@ -17,12 +17,13 @@ pub struct OutdatedEngine<'a> {
     /// Pods that met when they were created.
     born: u32,
     now: u32,
-    sentence: String,
+    pub(super) sentence: String,
 }
 
-impl<'a> OutdatedEngine<'a> {
-    /// Returns those of a group, role by role.
-    pub fn all_of(picture: &'a Picture) -> Vec<Self> {
+impl<'a> Story<'a> {
+    /// Returns pods whose engine counts pods that are no longer as many, role by role.
+    pub fn engines(self) -> Vec<OutdatedEngine<'a>> {
+        let Self(picture) = self;
         let Some(group) = picture.group() else { return Vec::new() };
         let mut all = Vec::new();
         for role in &group.roles {
@@ -38,14 +39,9 @@ impl<'a> OutdatedEngine<'a> {
             all.extend(born.into_iter().filter_map(|((at_birth, now), pods)| {
                 let (scope, born) = (at_birth.scope.as_str(), at_birth.pods);
                 let sentence = format!("role {:?}: {}", role.name, at_birth.outdated(pods, now)?);
-                Some(Self { role: &role.name, scope, pods, born, now: now.pods, sentence })
+                Some(OutdatedEngine { role: &role.name, scope, pods, born, now: now.pods, sentence })
             }));
         }
         all
-    }
-
-    /// Returns the sentence for people.
-    pub fn sentence(&self) -> &str {
-        &self.sentence
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Picture;
+use super::Story;
 use crate::model::wording::counted;
 
 /// A released batch of which some pods cannot be scheduled.
@@ -14,12 +14,13 @@ pub struct InPart {
     index: u32,
     /// Pods that the scheduler finds no node for.
     unschedulable: u32,
-    sentence: String,
+    pub(super) sentence: String,
 }
 
-impl InPart {
-    /// Returns those of a group, but for batches that go only when all of them fit.
-    pub fn all_of(picture: &Picture) -> Vec<Self> {
+impl Story<'_> {
+    /// Returns released batches of which some pods cannot be scheduled, but for those that go only when all of them fit.
+    pub fn in_part(self) -> Vec<InPart> {
+        let Self(picture) = self;
         let Some(group) = picture.group() else { return Vec::new() };
         let mut all = Vec::new();
         for (coordination, batching) in group.batched().filter(|(_, batching)| !batching.is_all_or_nothing()) {
@@ -32,7 +33,7 @@ impl InPart {
                     }
                 }
             }
-            all.extend(lacking.into_iter().map(|(index, unschedulable)| Self {
+            all.extend(lacking.into_iter().map(|(index, unschedulable)| InPart {
                 sentence: format!(
                     "{} is released, and {} of it cannot be scheduled: with `whole: true` it would go only when all of it fits",
                     batching.batch_name(index),
@@ -44,10 +45,5 @@ impl InPart {
             }));
         }
         all
-    }
-
-    /// Returns the sentence for people.
-    pub fn sentence(&self) -> &str {
-        &self.sentence
     }
 }

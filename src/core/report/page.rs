@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::domains::{DomainsDrawn, domains};
-use super::{Picture, Status};
+use super::{Picture, Status, Story};
 use crate::api::status::{Condition, GroupStatus};
 use crate::fit::Cluster;
 use crate::model::{Group, RollingBounds};
-use crate::plan::provision::text::requests;
-use crate::plan::recovery::text::recoveries;
 use crate::plan::{PodFacts, RoleView};
 
 #[derive(Serialize)]
@@ -73,8 +71,10 @@ impl<'a> Line<'a> {
     pub fn of(picture: &'a Picture) -> Self {
         let status = &picture.seen.status;
         let summary = picture.told().or(status.summary.as_ref());
-        let seen = picture.seen.decision.held.iter().filter(|held| held.is_told());
-        let seen = seen.min_by_key(|held| held.reason).map(|held| (held.reason.as_str(), held.message.as_str()));
+        let seen = Story::of(picture)
+            .holds()
+            .min_by_key(|held| held.reason)
+            .map(|held| (held.reason.as_str(), held.message.as_str()));
         let of_loop = picture.told().map(|told| (told.reason.as_str(), told.message.as_str()));
         // A summary of an earlier release has no sentence.
         let of_loop = of_loop.map(|(reason, message)| match seen {
@@ -110,10 +110,8 @@ impl<'a> Drawing<'a> {
             status: Status::of(picture),
             told: group.map(|group| group.status.conditions.as_slice()).unwrap_or_default(),
             roles: roles.collect(),
-            told_recoveries: group
-                .map(|group| recoveries(group, &picture.seen.decision.recovery).collect())
-                .unwrap_or_default(),
-            told_requests: group.map(|group| requests(group, &group.status.provisioning).collect()).unwrap_or_default(),
+            told_recoveries: Story::of(picture).recoveries(),
+            told_requests: Story::of(picture).requests(),
             bands: group.map(|group| bands(group)).unwrap_or_default(),
             domains: cluster.map(|cluster| domains(picture, cluster)).unwrap_or_default(),
         }

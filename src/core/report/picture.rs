@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::api::ObjectKind;
 use crate::api::status::{Condition, Summary};
 use crate::fit::{Cluster, Fitted, fit};
-use crate::model::{Group, GroupKey, HoldReason, LetGo, WorkloadKey};
+use crate::model::{Fact, Group, GroupKey, HoldReason, LetGo, WorkloadKey};
 use crate::plan::decide::acceptance::AcceptanceWait;
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::elastic::ElasticContext;
@@ -184,7 +184,7 @@ impl Picture {
 /// the status counts beyond the other holds.
 fn told_by_loop(group: &Group, seen: &Evaluation) -> Option<Held> {
     let told = group.status.summary.as_ref()?;
-    let reason = HoldReason::of_word(&told.reason).filter(|reason| reason.is_of_loop())?;
+    let reason = HoldReason::of_word(&told.reason).filter(|reason| reason.is(Fact::ByLoop))?;
     let held = &seen.decision.held;
     if held.iter().any(|held| held.reason == reason) {
         return None;
@@ -194,7 +194,7 @@ fn told_by_loop(group: &Group, seen: &Evaluation) -> Option<Held> {
     pods.sort_by_key(|pod| !told.message.contains(&format!("{:?}", &*pod.pod.name)));
     pods.truncate(usize::try_from(told.held.saturating_sub(others)).unwrap_or(usize::MAX));
     // The wait may be over by now.
-    if pods.is_empty() && !reason.may_be_of_no_pod() {
+    if pods.is_empty() && !reason.is(Fact::WithoutPods) {
         return None;
     }
     let message = if told.message.is_empty() { "the status says so" } else { &told.message };

@@ -31,7 +31,7 @@ pub struct Segments {
     #[serde(skip_serializing_if = "Option::is_none")]
     ineffective: Option<String>,
     /// Summary for people.
-    sentence: String,
+    pub(super) sentence: String,
 }
 
 impl Segments {

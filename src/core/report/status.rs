@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hold::Hold;
-use super::{InPart, OutdatedEngine, Picture, Segments, Would, coordination};
+use super::{InPart, OutdatedEngine, Picture, Segments, Story, Would, coordination};
 use crate::api::status::{Condition, ProvisioningState, RecoveryState};
 use crate::model::{Group, LetGo};
-use crate::plan::Batch;
-use crate::plan::rollout::{RoleRollout, Stage, stage_text, waits_for};
+use crate::plan::rollout::{RoleRollout, Stage, StepNumber, stage_text, waits_for};
+use crate::plan::{Batch, WaitsFor};
 
 #[derive(Serialize)]
 pub struct Status<'a> {
@@ -65,11 +65,8 @@ pub struct Status<'a> {
 #[serde(rename_all = "camelCase")]
 struct RolloutStep<'a> {
     coordination: &'a str,
-    /// Counted from 1.
-    step: u32,
-    steps: u32,
-    /// True when the edit was taken back, and the steps are walked back.
-    back: bool,
+    #[serde(flatten)]
+    number: StepNumber,
     /// True during the pause after the step.
     paused: bool,
     sentence: String,
@@ -106,14 +103,8 @@ struct Coordination<'a> {
     state: &'static str,
     /// The first replica that the coordination waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<Replica<'a>>,
+    waits_for: Option<&'a WaitsFor>,
     batches: Vec<Segment<'a>>,
-}
-
-#[derive(Serialize)]
-struct Replica<'a> {
-    role: &'a str,
-    ordinal: u32,
 }
 
 #[derive(Serialize)]
@@ -133,7 +124,7 @@ struct Share {
 
 impl<'a> Status<'a> {
     pub fn of(picture: &'a Picture) -> Self {
-        let status = &picture.seen.status;
+        let (status, story) = (&picture.seen.status, Story::of(picture));
         let summary = status.summary.as_ref();
         Self {
             namespace: &picture.key.namespace,
@@ -153,16 +144,16 @@ impl<'a> Status<'a> {
             ignored: picture.snapshot.lets_go() == Some(LetGo::OptedOut),
             mode: picture.snapshot.stance.mode.as_str(),
             lets_go: picture.snapshot.stance.unserved(),
-            would: Would::of(picture),
+            would: story.would(),
             conditions: &status.conditions,
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
             rollouts: rollouts(picture),
             rollout_steps: rollout_steps(picture),
-            elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
+            elastic: story.segments(),
             recoveries: &status.recoveries,
-            outdated_engines: OutdatedEngine::all_of(picture),
-            in_part: InPart::all_of(picture),
+            outdated_engines: story.engines(),
+            in_part: story.in_part(),
             provisioning: &status.provisioning,
             fit: picture.fitted.iter().map(coordination).collect(),
         }
@@ -173,14 +164,13 @@ fn coordinations<'a>(group: &'a Group, picture: &'a Picture) -> Vec<Coordination
     let targets = &picture.seen.decision.targets;
     let entry = |(coordination, batching): (&'a crate::model::Coordination, &'a crate::model::Batching)| {
         let target = targets.coordination(coordination.index);
-        let waits_for = target.and_then(|target| target.waits_for.as_ref());
         let own = picture.batches.iter().filter(|batch| batch.coordination == coordination.index);
         Coordination {
             name: coordination.display_name(),
             strategy: batching.kind.as_str(),
             progression: batching.progression().as_str(),
             state: target.map_or("", |target| target.state.as_str()),
-            waits_for: waits_for.map(|replica| Replica { role: &replica.role, ordinal: replica.ordinal }),
+            waits_for: target.and_then(|target| target.waits_for.as_ref()),
             batches: own.map(segment).collect(),
         }
     };
@@ -208,9 +198,7 @@ fn rollout_steps<'a>(picture: &'a Picture) -> Vec<RolloutStep<'a>> {
     let rollouts = &picture.seen.rollouts;
     let entry = |stage: &'a Stage| RolloutStep {
         coordination: &stage.name,
-        step: stage.number.step,
-        steps: stage.number.steps,
-        back: stage.number.back,
+        number: stage.number,
         paused: stage.pause.is_some(),
         sentence: stage_text(stage, &rollouts.roles),
     };

@@ -4,7 +4,6 @@ use crate::cli::doctor::facts::{Facts, HeldGroup, Orphans, Read, Strangers, Unco
 use crate::cli::doctor::finding::{Findings, NAMED, SEE_ALL};
 use crate::cli::terminal::age;
 use crate::model::wording::counted;
-use crate::plan::reconcile::events::is_warning;
 
 /// Tolerated clock skew of the Lease, in seconds.
 const SKEW: i64 = 5;
@@ -49,12 +48,12 @@ pub fn held(facts: &Facts, found: &mut Findings) {
     if all.is_empty() {
         found.ok("nothing waits in any group");
     }
-    let (to_see_to, waiting): (Vec<_>, Vec<_>) = all.iter().partition(|held| is_warning(held.reason));
+    let (to_see_to, waiting): (Vec<_>, Vec<_>) = all.iter().partition(|held| held.reason.is_warning());
     for HeldGroup { group, reason, message, pods } in to_see_to.into_iter().chain(waiting).take(NAMED) {
         let pods = if *pods == 0 { String::new() } else { format!(" ({} held)", counted(*pods, "pod")) };
         let what = format!("group {group}: {reason}: {message}{pods}");
         let hint = format!("`rolegate explain {}`", named("group", group));
-        if is_warning(*reason) { found.warning(what, hint) } else { found.note(what, hint) }
+        if reason.is_warning() { found.warning(what, hint) } else { found.note(what, hint) }
     }
     if let Some(more @ 1..) = all.len().checked_sub(NAMED) {
         found.note(format!("{} more", counted(more, "hold")), SEE_ALL);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::words::words;
-use crate::model::{Coordination, Group, HoldReason, Role};
+use crate::model::{Coordination, Fact, Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
 use crate::plan::view::{GroupView, ReplicaIs};
 
@@ -111,9 +111,7 @@ pub(in crate::plan) fn explain<'a>(
     diagnoses: &[Diagnosis],
     held: impl IntoIterator<Item = &'a mut Held>,
 ) {
-    let waits =
-        [HoldReason::PreviousSegmentNotReady, HoldReason::PreviousStepNotScheduled, HoldReason::IncompleteBatch];
-    for held in held.into_iter().filter(|held| waits.contains(&held.reason)) {
+    for held in held.into_iter().filter(|held| held.reason.is(Fact::AwaitsPods)) {
         let coordination = held.coordination.as_ref().and_then(|own| group.coordination(own.index));
         let Some(batching) = coordination.and_then(Coordination::batching) else { continue };
         let of_it = |diagnosis: &&Diagnosis| batching.sizes.contains_key(&diagnosis.role);

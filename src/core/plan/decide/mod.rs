@@ -54,7 +54,7 @@ use self::pod_groups::MissingOwned;
 use self::progression::{Targets, targets};
 use self::unmade::Unmade;
 use crate::api::status::RecoveryState;
-use crate::model::{Coordination, Group, HoldReason};
+use crate::model::{Coordination, Fact, Group, HoldReason};
 use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan, RoomWait};
 use crate::plan::placement::Placer;
 use crate::plan::provision::{ProvisionContext, ProvisionPlan, plan_provision};
@@ -272,7 +272,7 @@ fn explain(
     let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
     let turns = held.iter().filter_map(reason).collect();
     // A batch without room or without its layer is reported even before its pods are created.
-    held.retain(|held| !held.pods.is_empty() || held.reason.may_be_of_unmade() || lacks_layer(held));
+    held.retain(|held| !held.pods.is_empty() || held.reason.is(Fact::OfUnmade) || lacks_layer(held));
     held.extend(kept.explain_others(group, view).chain(incomplete));
     Explained { turns, held, missing_pods, diagnoses }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState, Progression};
 use crate::plan::decide::acceptance::{Acceptance, Conditions};
 use crate::plan::rollout::PauseEnd;
@@ -56,7 +58,7 @@ pub(in crate::plan) fn requirement_of(group: &Group, batching: &Batching) -> Req
 }
 
 /// The first replica that fails the progression of a waiting coordination.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WaitsFor {
     pub role: String,
     pub ordinal: u32,

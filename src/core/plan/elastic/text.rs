@@ -2,6 +2,7 @@
 
 use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
+use crate::model::wording::counted;
 use crate::model::{Elastic, HoldReason, Standing};
 
 /// The reason and the message of the `Elastic` condition.
@@ -30,12 +31,12 @@ impl ElasticPlan {
                 HoldReason::NodesRequested => "NodesRequested",
                 _ => "RoomUnknown",
             };
-            return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
+            return (reason, format!("{released} of {} released: {}", counted(*wanted, "segment"), wait.message));
         }
         if released == wanted {
-            ("AsWanted", counted(*wanted))
+            ("AsWanted", counted(*wanted, "segment"))
         } else {
-            ("ScalingOut", format!("{released} of {} released", counted(*wanted)))
+            ("ScalingOut", format!("{released} of {} released", counted(*wanted, "segment")))
         }
     }
 
@@ -71,10 +72,6 @@ pub fn of(Draining { from, to }: Draining) -> String {
     if first == to { format!("segment {to} is") } else { format!("segments {first} to {to} are") }
 }
 
-fn counted(segments: u32) -> String {
-    if segments == 1 { "1 segment".to_owned() } else { format!("{segments} segments") }
-}
-
 fn are(segments: u32) -> String {
-    format!("{} {}", counted(segments), if segments == 1 { "is" } else { "are" })
+    format!("{} {}", counted(segments, "segment"), if segments == 1 { "is" } else { "are" })
 }

@@ -50,14 +50,8 @@ pub fn requests<'a>(group: &'a Group, entries: &'a [ProvisioningState]) -> impl 
                 format!("request {} for nodes is withdrawn with the spec that asked for it", entry.attempt)
             }
         };
-        Some(format!("{}: {what}", batch_name(group, entry)))
+        Some(format!("{}: {what}", group.batch_name(&entry.coordination, entry.batch)))
     })
-}
-
-fn batch_name(group: &Group, entry: &ProvisioningState) -> String {
-    let mut batched = group.batched();
-    let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
-    found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
 }
 
 fn gave_up(entry: &ProvisioningState) -> String {

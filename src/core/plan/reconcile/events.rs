@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus};
 use crate::model::batching::PlacedIn;
 use crate::model::wording::{counted, ordinals};
-use crate::model::{Batching, Coordination, Group, HoldReason, names};
+use crate::model::{Batching, Coordination, Fact, Group, HoldReason, names};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::missing_pods::WhyMissing;
@@ -144,7 +144,7 @@ impl Reported {
             held.contains_key(what) || what.1 == HoldReason::NoRoom && held.contains_key(&requested)
         };
         // What goes without a look at nodes still does so once it has gone.
-        let has_gone = |what: &What| is_turn(what.1) || what.1 == HoldReason::RoomUnknown;
+        let has_gone = |what: &What| what.1.is(Fact::IsTurn) || what.1 == HoldReason::RoomUnknown;
         let is_over = |what: &What| !(goes_on(what) || has_gone(what) || (commits && what.2.is_some()));
         let cleared = |(what, told): (&What, &Told)| {
             EventNote::over(format!("{} {}", what.1, subject(what)), &told.message, told.roles.clone())
@@ -217,32 +217,6 @@ impl Reported {
     }
 }
 
-/// Reports whether a hold is a wait for a turn, which was asked for and ends with a release.
-const fn is_turn(reason: HoldReason) -> bool {
-    matches!(
-        reason,
-        HoldReason::PreviousSegmentNotReady
-            | HoldReason::PreviousStepNotScheduled
-            | HoldReason::BlockedByCoordination
-            | HoldReason::SegmentNotAccepted
-            | HoldReason::CanaryPaused
-            | HoldReason::SegmentGrowing
-            | HoldReason::SegmentOutdated
-    )
-}
-
-/// Reports whether a person should look at the hold.
-pub const fn is_warning(reason: HoldReason) -> bool {
-    !(is_turn(reason)
-        || matches!(
-            reason,
-            HoldReason::IncompleteBatch
-                | HoldReason::ScaleInDeferred
-                | HoldReason::GatedByOthers
-                | HoldReason::NodesRequested
-        ))
-}
-
 /// Returns the stored released counts.
 fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
     state.progress.iter().filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
@@ -281,12 +255,12 @@ impl EventNote {
         let more = pods.into_iter().chain(label).collect::<Vec<_>>().join("; ");
         let note = if more.is_empty() { held.message.clone() } else { format!("{} ({more})", held.message) };
         let subject = if is_lack(held) { note.clone() } else { subject(what) };
-        Self::new(held.reason.as_str(), subject, note, is_warning(held.reason)).of_roles(roles)
+        Self::new(held.reason.as_str(), subject, note, held.reason.is_warning()).of_roles(roles)
     }
 
     /// Returns an Event on a pod, with the reason why it is held.
     pub(super) fn of_pod(what: &What, note: String) -> Self {
-        Self::new(what.1.as_str(), subject(what), note, is_warning(what.1))
+        Self::new(what.1.as_str(), subject(what), note, what.1.is_warning())
     }
 
     /// Returns an Event on the wanted segments, also for the roles with segments.

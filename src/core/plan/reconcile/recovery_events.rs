@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::api::status::RecoveryState;
 use crate::model::Group;
-use crate::model::wording::counted;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::Ledger;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::recovery::text::{batch_name, pause, recovery_is_off, roles_of};
+use crate::plan::recovery::text::{is_left, pause, recovery_is_off, roles_of};
 use crate::plan::recovery::{PAUSED, RecoveryPlan};
 
 /// The reason of the Event on a batch that has lost a replica and is recreated.
@@ -74,14 +73,11 @@ impl ReportedRecoveries {
 }
 
 fn begun(group: &Group, entry: &RecoveryState, phase: Phase) -> EventNote {
-    let (batch, loss) = (batch_name(group, entry), loss_text(entry));
+    let (batch, loss) = (group.batch_name(&entry.coordination, entry.batch), loss_text(entry));
     let message = entry.lost.as_ref().map(|lost| lost.message.trim()).filter(|message| !message.is_empty());
     let message = message.map(|message| format!("; it said last: {message}")).unwrap_or_default();
     let (reason, what) = match phase {
-        Phase::Exhausted => {
-            let times = counted(entry.attempt, "time");
-            (EXHAUSTED, format!("it is left as it is, for it was made anew {times} already"))
-        }
+        Phase::Exhausted => (EXHAUSTED, format!("it {}", is_left(entry))),
         _ => match &entry.not_before {
             Some(at) => (BROKEN, format!("it is made anew at {at} (recovery {})", entry.attempt)),
             None => (BROKEN, format!("it is made anew (recovery {})", entry.attempt)),
@@ -91,7 +87,7 @@ fn begun(group: &Group, entry: &RecoveryState, phase: Phase) -> EventNote {
 }
 
 fn recovered(group: &Group, entry: &RecoveryState) -> EventNote {
-    let text = format!("{} is complete again", batch_name(group, entry));
+    let text = format!("{} is complete again", group.batch_name(&entry.coordination, entry.batch));
     note(RECOVERED, subject(entry), text, false, group, &entry.coordination)
 }
 

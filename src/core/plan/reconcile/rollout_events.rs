@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::ProgressState;
+use crate::model::wording::ordinals;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::{LASTS, Timed};
 use crate::plan::reconcile::uptime::Uptime;
@@ -166,8 +167,7 @@ fn advanced(
     let granted = reported.iter().filter_map(|(name, before)| match roles.get(name) {
         Some(role) if is_worth(role, *before) => {
             let (low, high) = (granted_from(role), (*before).min(role.desired()) - 1);
-            let ordinals = if low == high { low.to_string() } else { format!("{low}-{high}") };
-            Some((name.clone(), format!("{name} {ordinals} may be updated")))
+            Some((name.clone(), format!("{name} {} may be updated", ordinals(&(low..=high)))))
         }
         Some(_) => None,
         None if complete.contains(name) => Some((name.clone(), format!("{name} is done"))),

@@ -11,7 +11,7 @@ use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide}
 use crate::plan::placement::line::{Closed, Turn};
 use crate::plan::placement::{Capacity, Line, Sight};
 use crate::plan::reconcile::action::{About, Action, StatusWrite};
-use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED, is_warning};
+use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED};
 use crate::plan::reconcile::lasting::News;
 use crate::plan::reconcile::pass::{NEXT_TURN, Pass};
 use crate::plan::reconcile::pod_events::PodHold;
@@ -226,7 +226,7 @@ impl Pass<'_> {
         self.memory.decided.held.extend(reasons.iter().map(|held| (held.reason, pods(held))));
         let begun = begun.into_iter().map(|(reason, (message, pods))| {
             let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
-            EventNote::new(reason.as_str(), reason.as_str(), message + &pods, is_warning(reason))
+            EventNote::new(reason.as_str(), reason.as_str(), message + &pods, reason.is_warning())
         });
         // What goes without a look at nodes still does so once it has gone.
         let ends = over.into_iter().filter(|(reason, _)| *reason != HoldReason::RoomUnknown);

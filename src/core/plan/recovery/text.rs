@@ -7,17 +7,10 @@ use crate::plan::recovery::brake::MANY_BROKEN;
 use crate::plan::recovery::entry::{FIRST_PAUSE, LONGEST_PAUSE, Phase, loss_text};
 use crate::plan::recovery::{Brake, RecoveryPlan, Stop, Tally};
 
-/// Returns a text such as `segment 2`.
-pub fn batch_name(group: &Group, entry: &RecoveryState) -> String {
-    let mut batched = group.batched();
-    let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
-    found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
-}
-
 /// Returns one line for each batch that was broken within the window.
 pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator<Item = String> + 'a {
     let line = |entry: &RecoveryState| {
-        let (batch, loss) = (batch_name(group, entry), loss_text(entry));
+        let (batch, loss) = (group.batch_name(&entry.coordination, entry.batch), loss_text(entry));
         let since = entry.since.as_deref().unwrap_or_default();
         let what = match Phase::of(entry)? {
             Phase::Waiting => match &entry.not_before {
@@ -31,14 +24,17 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
                 Some(at) => format!("it was complete again at {at}"),
                 None => "it is over".to_owned(),
             },
-            Phase::Exhausted => {
-                format!("it is left as it is, for it was made anew {} already", counted(entry.attempt, "time"))
-            }
+            Phase::Exhausted => format!("it {}", is_left(entry)),
         };
         Some(format!("recovery of {batch} of {}, {}: {loss} at {since}; {what}", entry.coordination, entry.phase))
     };
     let off = plan.without_effect.iter().map(|name| recovery_is_off(name));
     plan.entries.iter().filter_map(line).chain(off)
+}
+
+/// Returns a text such as `is left as it is, for it was made anew 3 times already`.
+pub fn is_left(entry: &RecoveryState) -> String {
+    format!("is left as it is, for it was made anew {} already", counted(entry.attempt, "time"))
 }
 
 /// Returns a text such as `12 of 18 batches look broken at once`, or `3 of 3 batches of the group look broken at once`.

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::standing::{OBJECT_NOT_READY, REPLICAS_NOT_READY, REQUESTED};
 use super::{RoleRollout, floor};
 use crate::api::status::{RolledBack, RolloutState};
@@ -83,7 +85,7 @@ pub struct Stage {
 }
 
 /// The number of a step from 1, and the number of all steps; both are 0 without steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct StepNumber {
     pub step: u32,
     pub steps: u32,

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{Condition, GroupStatus, RecoveryState};
-use crate::model::wording::counted;
 use crate::model::{Group, GroupKey, HoldReason};
 use crate::plan::decide::placed::Unjudged;
 use crate::plan::decide::progression::{CoordinationTarget, Targets};
 use crate::plan::recovery::entry::{Phase, loss_text};
-use crate::plan::recovery::text::{batch_name, many_text, pause};
+use crate::plan::recovery::text::{is_left, many_text, pause};
 use crate::plan::recovery::{PAUSED, RESUMED, RecoveryPlan};
 use crate::plan::rollout::standing::{self, IN_PROGRESS, ROLLED, Standing, Standings};
-use crate::plan::rollout::{PauseEnd, Stage, is_behind_held};
+use crate::plan::rollout::{PauseEnd, Rollouts, Stage, is_behind_held, stage_text};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
@@ -84,9 +83,8 @@ pub fn room_unknown(before: &GroupStatus, unjudged: &Unjudged) -> Option<Conditi
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     let of = recovery.entries.iter().filter(|entry| Phase::of(entry) == Some(Phase::Exhausted));
     let text = |entry: &RecoveryState| {
-        let (name, times) = (batch_name(group, entry), counted(entry.attempt, "time"));
-        let loss = loss_text(entry);
-        format!("{name} of {:?} is left as it is, for it was made anew {times} already: {loss}", entry.coordination)
+        let name = group.batch_name(&entry.coordination, entry.batch);
+        format!("{name} of {:?} {}: {}", entry.coordination, is_left(entry), loss_text(entry))
     };
     let texts: Vec<_> = of.map(text).collect();
     (!texts.is_empty()).then(|| condition(EXHAUSTED, true, "LimitReached", texts.join("; ")))
@@ -236,23 +234,17 @@ pub fn rollout_paused(group: &Group, stages: &[Stage], targets: &Targets) -> Opt
 }
 
 /// Returns the condition on rollouts that went back, or failed and could not. Those that went back go first.
-pub fn rolled_back(stages: &[Stage]) -> Option<Condition> {
-    let back = |stage: &Stage| {
-        let back = stage.state.rolled_back.as_ref()?;
-        Some((back.reason.clone(), format!("{:?} was sent back: {}", stage.name, back.message)))
-    };
-    let stays =
-        |stage: &Stage| Some(("NoWayBack".to_owned(), format!("{:?} failed: {}", stage.name, stage.stays.as_ref()?)));
-    let told = |of: &dyn Fn(&Stage) -> Option<(String, String)>| -> Option<(String, String)> {
-        let (reasons, texts): (Vec<_>, Vec<_>) = stages.iter().filter_map(of).unzip();
-        Some((reasons.into_iter().next()?, texts.join("; ")))
-    };
-    if let Some((reason, text)) = told(&back) {
-        let message =
-            format!("{text}; the next edit of a template begins anew, with all roles that are not at their templates");
-        return Some(condition(ROLLED_BACK, true, &reason, message));
+pub fn rolled_back(rollouts: &Rollouts) -> Option<Condition> {
+    let text = |stage: &Stage| stage_text(stage, &rollouts.roles);
+    let back =
+        rollouts.stages.iter().filter_map(|stage| Some((&stage.state.rolled_back.as_ref()?.reason, text(stage))));
+    let (reasons, texts): (Vec<_>, Vec<_>) = back.unzip();
+    if let Some(reason) = reasons.first() {
+        let next = "the next edit of a template begins anew, with all roles that are not at their templates";
+        return Some(condition(ROLLED_BACK, true, reason, format!("{}; {next}", texts.join("; "))));
     }
-    told(&stays).map(|(reason, text)| condition(ROLLED_BACK, false, &reason, text))
+    let stay: Vec<_> = rollouts.stages.iter().filter(|stage| stage.stays.is_some()).map(text).collect();
+    (!stay.is_empty()).then(|| condition(ROLLED_BACK, false, "NoWayBack", stay.join("; ")))
 }
 
 /// Returns the text `role "router" is not rolled in lockstep: no workload claims it`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, RolloutState, Summary};
 use crate::model::wording::counted;
-use crate::model::{Coordination, Group, HoldReason, ProgressState};
+use crate::model::{Coordination, Fact, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
@@ -54,7 +54,7 @@ pub fn status(
     let mut conditions = conditions::conditions(before, &view.roles, (segments, &standings), lacks, &progress);
     conditions.extend(conditions::rollout_complete(&standings, &rollouts.unclaimed));
     conditions.extend(conditions::rollout_paused(group, &rollouts.stages, &decision.targets));
-    conditions.extend(conditions::rolled_back(&rollouts.stages));
+    conditions.extend(conditions::rolled_back(rollouts));
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     conditions.extend(conditions::paused(group, &decision.recovery));
@@ -212,16 +212,6 @@ fn figures(status: &GroupStatus) -> Option<Summary> {
     Some(Summary { message: String::new(), ..status.summary.clone()? })
 }
 
-/// Holds that end only by a person and that no other text of the condition covers.
-const ENDS_BY_A_PERSON: &[HoldReason] = &[
-    HoldReason::WorkloadMissing,
-    HoldReason::WorkloadNotLabelled,
-    HoldReason::TopologyMissing,
-    HoldReason::StampMismatch,
-    HoldReason::PodGroupMissing,
-    HoldReason::RolloutBehindHeldBatch,
-];
-
 fn progress(
     group: &Group,
     view: &GroupView,
@@ -253,7 +243,7 @@ fn progress(
             format!("{key} says that its own progress deadline is over: it has {pods}, and goes on when they go");
         (waits > 0).then_some(text)
     });
-    let stuck = held.iter().filter(|held| ENDS_BY_A_PERSON.contains(&held.reason)).map(|held| held.message.clone());
+    let stuck = held.iter().filter(|held| held.reason.is(Fact::EndsByPerson)).map(|held| held.message.clone());
     let lacks = decision
         .diagnosis_texts()
         .map(|(_, text)| text)
