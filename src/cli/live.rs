@@ -14,7 +14,7 @@ use crate::api::volume::{
     PersistentVolume, PersistentVolumeClaim, STORAGE_CLASS, StorageClass,
 };
 use crate::api::{Node, ObjectKind, Pod};
-use crate::cluster::index::Index;
+use crate::cluster::index::{Index, Readable};
 use crate::cluster::objects::api;
 use crate::cluster::read::devices::devices;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
@@ -139,21 +139,21 @@ pub async fn cluster(
 /// Reads the capacity of the cluster, or returns why it cannot be read. Resources that need not be on a node are these, or those
 /// of the leader.
 pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<Capacity, String> {
-    let (all, client) = (ListParams::default(), &connection.client);
-    let (nodes, pods) = (api::<Node>(client, NODE, None), api::<SchedulingPod>(client, POD, None));
-    let (nodes, pods, serving) = tokio::join!(nodes.list(&all), pods.list(&all), connection.serving());
+    let client = &connection.client;
+    let (nodes, pods) = (all::<Node>(client, NODE), all::<SchedulingPod>(client, POD));
+    let (nodes, pods, serving) = tokio::join!(nodes, pods, connection.serving());
     let why = |error: kube::Error| connection.failure(&error).to_string();
     let mut capacity = Capacity::ignoring(ignored.or(serving.ignored_resources));
     // Unparsable nodes and pods are ignored, as in the loop.
-    nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(node));
-    pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(pod));
+    nodes.map_err(why)?.iter().for_each(|node| _ = capacity.apply_node(node));
+    pods.map_err(why)?.iter().for_each(|pod| _ = capacity.apply_pod(pod));
     if capacity.has_claims() {
         Box::pin(see_volumes(client, &mut capacity)).await;
     }
-    let classes = api::<RuntimeClass>(client, RUNTIME_CLASS, None).list(&all).await;
+    let classes = all::<RuntimeClass>(client, RUNTIME_CLASS).await;
     capacity.change_runtime_classes(|known| {
         match classes {
-            Ok(classes) => classes.items.iter().for_each(|class| _ = known.apply(class)),
+            Ok(classes) => classes.iter().for_each(|class| _ = known.apply(class)),
             Err(_) => known.sight = VolumeSight::Refused("runtimeclasses may not be read".into()),
         }
         true
@@ -164,29 +164,28 @@ pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<
     Ok(capacity)
 }
 
+/// Lists a kind in all namespaces.
+async fn all<T: Readable>(client: &Client, kind: ObjectKind) -> kube::Result<Vec<T>> {
+    Ok(api::<T>(client, kind, None).list(&ListParams::default()).await?.items)
+}
+
 /// Reads claims, volumes, classes and the room of drivers into `capacity`. When that is forbidden, the answer is given without them, and
 /// says so.
 async fn see_volumes(client: &Client, capacity: &mut Capacity) {
-    let all = ListParams::default();
-    let claims = api::<PersistentVolumeClaim>(client, PERSISTENT_VOLUME_CLAIM, None);
-    let volumes = api::<PersistentVolume>(client, PERSISTENT_VOLUME, None);
-    let classes = api::<StorageClass>(client, STORAGE_CLASS, None);
-    let drivers = api::<CsiDriver>(client, CSI_DRIVER, None);
-    let space = api::<CsiStorageCapacity>(client, CSI_STORAGE_CAPACITY, None);
     let read = tokio::try_join!(
-        claims.list(&all),
-        volumes.list(&all),
-        classes.list(&all),
-        drivers.list(&all),
-        space.list(&all)
+        all::<PersistentVolumeClaim>(client, PERSISTENT_VOLUME_CLAIM),
+        all::<PersistentVolume>(client, PERSISTENT_VOLUME),
+        all::<StorageClass>(client, STORAGE_CLASS),
+        all::<CsiDriver>(client, CSI_DRIVER),
+        all::<CsiStorageCapacity>(client, CSI_STORAGE_CAPACITY)
     );
     let Ok((claims, volumes, classes, drivers, space)) = read else { return };
     capacity.change_volumes(|known| {
-        claims.items.iter().for_each(|claim| _ = known.apply_claim(claim));
-        volumes.items.iter().for_each(|volume| _ = known.apply_volume(volume));
-        classes.items.iter().for_each(|class| _ = known.apply_class(class));
-        drivers.items.iter().for_each(|driver| _ = known.apply_driver(driver));
-        space.items.iter().for_each(|space| _ = known.apply_space(space));
+        claims.iter().for_each(|claim| _ = known.apply_claim(claim));
+        volumes.iter().for_each(|volume| _ = known.apply_volume(volume));
+        classes.iter().for_each(|class| _ = known.apply_class(class));
+        drivers.iter().for_each(|driver| _ = known.apply_driver(driver));
+        space.iter().for_each(|space| _ = known.apply_space(space));
         known.sight = VolumeSight::Known;
         true
     });

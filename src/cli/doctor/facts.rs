@@ -12,7 +12,8 @@ use crate::api::ObjectKind;
 use crate::cli::allow::Allow;
 use crate::cli::doctor::hooks::Configurations;
 use crate::cluster::certificates::Stored;
-use crate::model::{Group, HoldReason, Mode, Serving, Stance};
+use crate::model::{Group, Mode, Serving, Stance};
+use crate::plan::Held;
 
 /// A fact, or why it could not be read.
 pub type Read<T> = Result<T, String>;
@@ -62,25 +63,6 @@ pub enum Probe {
     Refused(String),
 }
 
-/// Held pods of a missing group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Orphans {
-    /// `namespace/name` of the missing group.
-    pub group: String,
-    pub pods: u32,
-}
-
-/// Why an existing group holds pods, or waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldGroup {
-    /// `namespace/name` of the group.
-    pub group: String,
-    pub reason: HoldReason,
-    /// The reason as a sentence.
-    pub message: String,
-    pub pods: u32,
-}
-
 /// Running pods that were held for a group that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncoordinated {
@@ -127,15 +109,6 @@ pub struct Other {
     pub shared: Vec<String>,
 }
 
-/// A group that asks for PodGroups.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gang {
-    /// `namespace/name` of the group.
-    pub group: String,
-    /// Kind of the PodGroups.
-    pub kind: ObjectKind,
-}
-
 /// An `--allow` option that a group asks for or that is switched on.
 #[derive(Clone, Debug)]
 pub struct OptIn {
@@ -167,6 +140,12 @@ impl ServedNamespaces {
     }
 }
 
+/// Labels of namespaces, by namespace.
+pub type Namespaces = BTreeMap<String, BTreeMap<String, String>>;
+
+/// CustomResourceDefinitions, by name.
+pub type Definitions = BTreeMap<String, Value>;
+
 /// Services by namespace and name, with their number of ready endpoints; `None` for a missing Service.
 pub type Services = BTreeMap<(String, String), Option<(Service, usize)>>;
 
@@ -181,19 +160,19 @@ pub struct Served {
     pub foreign: Option<&'static str>,
 }
 
-/// Facts about groups and their pods.
+/// Facts about groups, by `namespace/name`, and their pods.
 #[derive(Clone, Debug, Default)]
 pub struct OfGroups {
-    /// Held pods of missing groups.
-    pub orphans: Vec<Orphans>,
-    /// Why groups hold pods, or wait.
-    pub held: Vec<HeldGroup>,
+    /// The numbers of held pods of missing groups.
+    pub orphans: Vec<(String, u32)>,
+    /// Why existing groups hold pods, or wait.
+    pub held: Vec<(String, Held)>,
     /// Running pods without the group that held them.
     pub uncoordinated: Vec<Uncoordinated>,
     /// Pods with a role that their group lacks.
     pub strangers: Vec<Strangers>,
-    /// Groups that ask for PodGroups.
-    pub gangs: Vec<Gang>,
+    /// The kinds of PodGroups that groups ask for.
+    pub gangs: Vec<(String, ObjectKind)>,
     pub served: ServedNamespaces,
     /// Groups by the `--allow` option that they ask for.
     pub wanted: Vec<(Allow, String)>,
@@ -210,8 +189,7 @@ pub struct Facts {
     pub now: Timestamp,
     /// Major and minor version of the API server: `1.36` is `(1, 36)`.
     pub version: (u32, u32),
-    /// CustomResourceDefinitions, by name.
-    pub definitions: Read<BTreeMap<String, Value>>,
+    pub definitions: Read<Definitions>,
     /// Rights of the ServiceAccount.
     pub rights: Read<Rights>,
     /// All mutating webhook configurations.
@@ -219,7 +197,7 @@ pub struct Facts {
     /// All validating webhook configurations.
     pub validating: Configurations,
     /// Labels of our namespace and of kube-system, by namespace.
-    pub namespaces: Read<BTreeMap<String, BTreeMap<String, String>>>,
+    pub namespaces: Read<Namespaces>,
     /// Services that our webhook configurations name.
     pub services: Read<Services>,
     /// The Secret of the certificates; `None` when it is missing.
@@ -250,7 +228,7 @@ pub struct Facts {
 
 impl Facts {
     /// Returns one of the facts about groups.
-    pub fn of_groups<T>(&self, which: impl Fn(&OfGroups) -> &T) -> Result<&T, &String> {
+    pub fn of_groups<T: ?Sized>(&self, which: impl Fn(&OfGroups) -> &T) -> Result<&T, &String> {
         self.groups.as_ref().map(which)
     }
 }

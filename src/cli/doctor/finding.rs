@@ -79,12 +79,11 @@ impl Findings {
     /// Tells the first entries of a list, and how many more there are; `none` when it is empty.
     pub fn each<T>(
         &mut self,
-        (read, what): (Result<&Vec<T>, &String>, &str),
+        all: &[T],
         none: &str,
         (word, rest, hint): (&str, &str, &str),
         tell: impl Fn(&mut Self, &T),
     ) {
-        let Some(all) = self.known(read, what) else { return };
         if all.is_empty() {
             self.ok(none);
         }

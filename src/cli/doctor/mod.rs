@@ -87,7 +87,7 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
 #[cfg(test)]
 pub fn told_of(picture: &crate::report::Picture) -> String {
     let mut facts = checks::healthy::healthy();
-    facts.groups.iter_mut().for_each(|groups| groups.held = facts::HeldGroup::all_of(picture));
+    facts.groups.iter_mut().for_each(|groups| groups.held = reads::holds(picture).collect());
     text(&checks::judge(&facts), Style::of_stdout())
 }
 

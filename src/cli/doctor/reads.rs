@@ -17,11 +17,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::checks;
 use super::facts::{
-    Facts, Gang, HeldGroup, OfGroups, Orphans, Other, Policies, Probe, Read, Served, ServedNamespaces, Services,
+    Definitions, Facts, Namespaces, OfGroups, Other, Policies, Probe, Read, Served, ServedNamespaces, Services,
     Strangers, Target, Uncoordinated,
 };
 use super::hooks::{Configurations, Hook, as_mutating, webhooks};
@@ -156,7 +156,7 @@ impl Reader<'_> {
         })
     }
 
-    async fn definitions(&self) -> Read<BTreeMap<String, Value>> {
+    async fn definitions(&self) -> Read<Definitions> {
         let api: Api<CustomResourceDefinition> = Api::all(self.connection.client.clone());
         let read = async |name: String| {
             let found = self.get(&api, &name).await?;
@@ -167,7 +167,7 @@ impl Reader<'_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn namespaces(&self) -> Read<BTreeMap<String, BTreeMap<String, String>>> {
+    async fn namespaces(&self) -> Read<Namespaces> {
         let api: Api<Namespace> = Api::all(self.connection.client.clone());
         let mut labels = BTreeMap::new();
         for name in ["kube-system", self.target.namespace.as_str()] {
@@ -287,11 +287,11 @@ impl Reader<'_> {
         let mut all = OfGroups { served, ..OfGroups::default() };
         for picture in pictures(&seen.index) {
             let key = picture.key.to_string();
-            all.held.extend(HeldGroup::all_of(&picture));
+            all.held.extend(holds(&picture));
             let Some(group) = picture.group() else {
                 match picture.held_pods() {
                     0 => all.uncoordinated.extend(Uncoordinated::of(&picture)),
-                    pods => all.orphans.push(Orphans { group: key, pods }),
+                    pods => all.orphans.push((key, pods)),
                 }
                 continue;
             };
@@ -301,7 +301,7 @@ impl Reader<'_> {
             }
             all.scaled.extend(group.scaled().map(|_| Arc::clone(group)));
             let kinds = group.batched().filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
-            all.gangs.extend(kinds.map(|kind| Gang { group: key.clone(), kind }));
+            all.gangs.extend(kinds.map(|kind| (key.clone(), kind)));
             let asks = [
                 (Allow::Scale, group.elastic.is_some()),
                 (Allow::Recovery, group.batched().any(|(_, batching)| batching.recovers().is_some())),
@@ -324,19 +324,11 @@ fn not_made(deployment: Option<Deployment>) -> Option<String> {
     Some([failure.reason, failure.message].map(Option::unwrap_or_default).join(": "))
 }
 
-impl HeldGroup {
-    /// Returns the holds of an existing group; a missing group is another check.
-    pub fn all_of(picture: &Picture) -> Vec<Self> {
-        let is_there = picture.group().is_some() && picture.snapshot.lets_go().is_none();
-        let held = picture.seen.decision.held.iter().filter(|held| is_there && held.is_told());
-        let one = |held: &Held| Self {
-            group: picture.key.to_string(),
-            reason: held.reason,
-            message: held.message.clone(),
-            pods: held.count(),
-        };
-        held.map(one).collect()
-    }
+/// Returns the holds of an existing group; a missing group is another check.
+pub fn holds(picture: &Picture) -> impl Iterator<Item = (String, Held)> {
+    let is_there = picture.group().is_some() && picture.snapshot.lets_go().is_none();
+    let held = picture.seen.decision.held.iter().filter(move |held| is_there && held.is_told());
+    held.map(|held| (picture.key.to_string(), held.clone()))
 }
 
 impl Uncoordinated {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::installation::Installation;
-use super::judged::{Judged, Policy};
+use super::judged::{Judged, Policy, quoted};
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
@@ -87,6 +87,46 @@ fn time(value: &str, default: &str) -> String {
     format!(
         "[{text}].map(any, type(any) == string && any.matches('^([0-9]{{1,6}}(h|m|s|ms))+$') ? dyn(duration(any)) : dyn(any))[0]"
     )
+}
+
+/// A field that a right guards: how its value is spelled, its names, and its default.
+type Guarded = (fn(&str, &str) -> String, &'static [&'static str], &'static str);
+
+const RECOVERY: &[Guarded] = &[
+    (or, &["policy"], "'None'"),
+    (time, &["unreadyFor"], "''"),
+    (or, &["limit"], "3"),
+    (time, &["window"], "'1h'"),
+    (or, &["maxConcurrent"], "1"),
+];
+
+const ROLLING: &[Guarded] = &[
+    (or, &["maxSkew"], "'100%'"),
+    (or, &["maxUnavailableRatio", "maxUnavailable"], "1"),
+    (or, &["partition"], "'0%'"),
+    (or, &["by"], "'Replica'"),
+    (or, &["steps"], "[]"),
+    (or, &["readyWhen"], "{}"),
+    (or, &["onFailure"], "'Pause'"),
+    (time, &["failAfter"], "'10m'"),
+];
+
+const PROVISION: &[Guarded] = &[
+    (or, &["by"], "'CapacityBuffer'"),
+    (or, &["class"], "''"),
+    (time, &["after"], "'5s'"),
+    (time, &["deadline"], "'15m'"),
+    (or, &["maxSegmentsAhead"], "1"),
+];
+
+/// Returns an expression for whether these fields below a path are as before.
+fn alike(path: &str, fields: &[Guarded]) -> String {
+    let of = |object: &str, (spelled, names, default): &Guarded| {
+        let all = names.iter().map(|name| format!("{object}.{path}.?{name}"));
+        spelled(&all.reduce(|first, other| format!("{first}.or({other})")).unwrap_or_default(), default)
+    };
+    let all = ["now", "was"].map(|object| fields.iter().map(|field| of(object, field)).collect::<Vec<_>>().join(", "));
+    all.map(|all| format!("[{all}]")).join(" == ")
 }
 
 /// Returns the variables that all rights share: the objects, free of spelling. Index 0 is the object, 1 the one before.
@@ -227,44 +267,15 @@ impl Asked {
 
     /// Pods are deleted for recoveries, rollouts that go back or by segments, and what a person ends or asks for by hand.
     fn deletions() -> Self {
-        let recovery = |of: &str| {
-            let field = |field: &str| format!("{of}.?{field}");
-            format!(
-                "[{}, {}, {}, {}, {}]",
-                or(&field("policy"), "'None'"),
-                time(&field("unreadyFor"), "''"),
-                or(&field("limit"), "3"),
-                time(&field("window"), "'1h'"),
-                or(&field("maxConcurrent"), "1")
-            )
-        };
-        let rolling = |of: &str| {
-            let field = |field: &str| format!("{of}.rolling.?{field}");
-            format!(
-                "[{}, {}, {}, {}, {}, {}, {}, {}]",
-                or(&field("maxSkew"), "'100%'"),
-                or(&format!("{}.or({})", field("maxUnavailableRatio"), field("maxUnavailable")), "1"),
-                or(&field("partition"), "'0%'"),
-                or(&field("by"), "'Replica'"),
-                or(&field("steps"), "[]"),
-                or(&field("readyWhen"), "{}"),
-                or(&field("onFailure"), "'Pause'"),
-                time(&field("failAfter"), "'10m'")
-            )
-        };
         // The segments that are updated as a whole stand in another coordination.
         let segments = format!(
             "(now.rolling.?by.orValue('') != 'Segment' || variables.entries[0].filter(other, other.sizes.exists(sizes, \
              now.roles.exists(role, role in sizes))).all(now, variables.before.exists(was, {})))",
             same_members()
         );
-        let recoveries =
-            format!("[0, 1, 2].all(at, {} == {})", recovery("now.recoveries[at]"), recovery("was.recoveries[at]"));
-        let same =
-            format!("{} && {recoveries} && {} == {} && {segments}", same_makers(), rolling("now"), rolling("was"));
-        let keys = [names::RESUMED_AT, names::ROLLOUT_RESUMED_AT, names::ROLLED_BACK_AT]
-            .map(|key| format!("'{key}'"))
-            .join(", ");
+        let recoveries = format!("[0, 1, 2].all(at, {})", alike("recoveries[at]", RECOVERY));
+        let same = format!("{} && {recoveries} && {} && {segments}", same_makers(), alike("rolling", ROLLING));
+        let keys = quoted([names::RESUMED_AT, names::ROLLOUT_RESUMED_AT, names::ROLLED_BACK_AT].into_iter());
         let note = |at: u8| format!("variables.objects[{at}].metadata.?annotations[?key].orValue('')");
         Self {
             variables: vec![
@@ -339,65 +350,30 @@ impl Asked {
 
     /// PodGroups of batches are created.
     fn gang(field: &str, suffix: &str, kind: ObjectKind, message: &'static str) -> Self {
-        let same = format!(
-            "{} && now.gangs == was.gangs && now.affinity == was.affinity && now.constraint == was.constraint",
-            same_members()
-        );
-        let (asking, may_create, same_gang) =
-            (format!("gangs{suffix}"), format!("mayCreate{suffix}"), format!("same{suffix}"));
-        Self {
-            expression: format!(
-                "variables.kept || variables.{asking}.size() == 0 || variables.{may_create} || variables.{same_gang}"
-            ),
-            variables: vec![
-                variable(
-                    asking.clone(),
-                    format!(
-                        "variables.entries[0].filter(e, e.gangs.exists(gang, gang.?{field}.orValue(null) != null))"
-                    ),
-                ),
-                variable(may_create, may(kind, None, "create")),
-                variable(same_gang, all_same(&asking, &same)),
-            ],
-            message,
-        }
+        let same = "now.gangs == was.gangs && now.affinity == was.affinity && now.constraint == was.constraint";
+        let asking = format!("e.gangs.exists(gang, gang.?{field}.orValue(null) != null)");
+        Self::creation(("gangs", suffix, kind), &asking, &format!("{} && {same}", same_members()), message)
     }
 
     /// Nodes are requested.
     fn request(by: &str, suffix: &str, kind: ObjectKind, message: &'static str) -> Self {
-        let written = |of: &str| {
-            let field = |field: &str| format!("{of}.provision.?{field}");
-            format!(
-                "[{}, {}, {}, {}, {}]",
-                or(&field("by"), "'CapacityBuffer'"),
-                or(&field("class"), "''"),
-                time(&field("after"), "'5s'"),
-                time(&field("deadline"), "'15m'"),
-                or(&field("maxSegmentsAhead"), "1")
-            )
-        };
-        let same = format!(
-            "{} && now.fit == was.fit && variables.sameSegments && {} == {}",
-            same_makers(),
-            written("now"),
-            written("was")
-        );
-        let (asking, may_create, same_request) =
-            (format!("requests{suffix}"), format!("mayCreate{suffix}"), format!("same{suffix}"));
+        let written = alike("provision", PROVISION);
+        let same = format!("{} && now.fit == was.fit && variables.sameSegments && {written}", same_makers());
+        let asking = format!("e.fit == 'provision' && {} == '{by}'", or("e.provision.?by", "'CapacityBuffer'"));
+        Self::creation(("requests", suffix, kind), &asking, &same, message)
+    }
+
+    /// Objects are created for the coordinations that ask for them.
+    fn creation((what, of, kind): (&str, &str, ObjectKind), asks: &str, same: &str, message: &'static str) -> Self {
+        let (asking, may_create, same_asking) = (format!("{what}{of}"), format!("mayCreate{of}"), format!("same{of}"));
         Self {
             expression: format!(
-                "variables.kept || variables.{asking}.size() == 0 || variables.{may_create} || variables.{same_request}"
+                "variables.kept || variables.{asking}.size() == 0 || variables.{may_create} || variables.{same_asking}"
             ),
             variables: vec![
-                variable(
-                    asking.clone(),
-                    format!(
-                        "variables.entries[0].filter(e, e.fit == 'provision' && {} == '{by}')",
-                        or("e.provision.?by", "'CapacityBuffer'")
-                    ),
-                ),
+                variable(&*asking, format!("variables.entries[0].filter(e, {asks})")),
                 variable(may_create, may(kind, None, "create")),
-                variable(same_request, all_same(&asking, &same)),
+                variable(same_asking, all_same(&asking, same)),
             ],
             message,
         }

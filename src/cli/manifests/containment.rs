@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::installation::{Choice, Installation};
-use super::judged::{Judged, Policy};
+use super::judged::{Judged, Policy, quoted};
 use crate::api::ObjectKind;
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGIES, CLUSTER_TOPOLOGY};
 use crate::api::pod::POD;
@@ -38,6 +38,13 @@ const OF_SCALED_PODS: &[&str] = &[names::DELETION_COST];
 /// Annotations of pods that rolegate writes at the release where it requests nodes.
 const OF_PROVIDED_PODS: &[&str] = &[names::CONSUME_REQUEST, names::REQUEST_CLASS];
 
+/// The condition for keys that may change: none.
+const NONE: &str = "false";
+/// The condition for keys of the spec of a CapacityBuffer that may change: it may be emptied.
+const EMPTIED: &str = "key == 'replicas' && object.spec.replicas == 0";
+/// Changes of a Secret, beside those of its metadata.
+const OF_SECRET: &str = "['immutable', 'type'].filter(key, dyn(oldObject)[?key] != dyn(object)[?key])";
+
 const WEBHOOKS: [ObjectKind; 2] = [
     webhook_kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
     webhook_kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
@@ -63,12 +70,18 @@ pub fn policies(installation: &Installation) -> Vec<Policy> {
     const NO_MORE: &str = "a stolen token does no more with them than rolegate";
     let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind), NO_CODE, None));
     let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some(Choice::SelfManaged)));
+    let (ours, controlled) = (format!("key.startsWith('{PREFIX}')"), controlled("oldObject"));
+    let members = format!("key == 'minMember' && {controlled}");
+    let place = format!("key == '{}' && !({controlled})", names::PLACEMENT);
     let others = [
-        (SECRET, of_secrets(), NO_TOKEN, Some(Choice::SelfManaged)),
-        (LEASE, of_leases(), NO_MORE, None),
-        (CLUSTER_TOPOLOGY, of_topologies(), NO_MORE, None),
-        (POD_GROUP, of_pod_groups(), NO_MORE, None),
-        (CAPACITY_BUFFER, of_buffers(), NO_NODES, None),
+        // Its data may change. Its type decides what the API server does with it.
+        (SECRET, all_but(NONE, NONE, None, &[OF_SECRET]), NO_TOKEN, Some(Choice::SelfManaged)),
+        (LEASE, all_but(NONE, &ours, None, &[]), NO_MORE, None),
+        // Our finalizer may change.
+        (CLUSTER_TOPOLOGY, all_but(NONE, NONE, Some(NONE), &[]), NO_MORE, None),
+        // The number of members of one that a group controls may change, and the placement annotation of others.
+        (POD_GROUP, all_but(NONE, &place, Some(&members), &[]), NO_MORE, None),
+        (CAPACITY_BUFFER, all_but(NONE, NONE, Some(EMPTIED), &[]), NO_NODES, None),
     ];
     let provision = Some(Choice::Allow(Allow::Provision));
     [(POD, of_pods(), NO_CODE, None)]
@@ -102,47 +115,6 @@ fn groups_of(kind: ObjectKind) -> Vec<&'static str> {
     all.iter().map(|kind| kind.group).collect()
 }
 
-/// Returns expressions for forbidden changes of our Secret: all but its data. Its type decides what the API server does with it.
-fn of_secrets() -> Vec<String> {
-    vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(&["metadata", "annotations"], Compared::All, "false"),
-        "['immutable', 'type'].filter(key, dyn(oldObject)[?key] != dyn(object)[?key])".to_owned(),
-    ]
-}
-
-/// Returns expressions for forbidden changes of our Lease: all but its spec, and our annotations.
-fn of_leases() -> Vec<String> {
-    vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(&["metadata", "annotations"], Compared::All, &format!("key.startsWith('{PREFIX}')")),
-    ]
-}
-
-/// Returns expressions for forbidden changes of a ClusterTopology: all but our finalizer.
-fn of_topologies() -> Vec<String> {
-    vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(&["metadata", "annotations"], Compared::All, "false"),
-        differing(&["spec"], Compared::All, "false"),
-    ]
-}
-
-/// Returns expressions for forbidden changes of a PodGroup: all but the number of members of one that a group controls, and the
-/// placement annotation of others.
-fn of_pod_groups() -> Vec<String> {
-    let controlled = controlled("oldObject");
-    vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(
-            &["metadata", "annotations"],
-            Compared::All,
-            &format!("key == '{}' && !({controlled})", names::PLACEMENT),
-        ),
-        differing(&["spec"], Compared::All, &format!("key == 'minMember' && {controlled}")),
-    ]
-}
-
 /// Returns an expression for whether a group controls an object.
 fn controlled(object: &str) -> String {
     let carriers = CARRIERS.iter().map(|carrier| format!("'{}/{}'", carrier.group, carrier.kind));
@@ -166,24 +138,20 @@ fn of_webhooks() -> Vec<String> {
         format!("({old} + {new}).exists(key, key != '{but}' && was{path}[?key] != now{path}[?key])")
     };
     let differs = format!("{} || {}", unlike("", "clientConfig"), unlike(".clientConfig", "caBundle"));
-    vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(&["metadata", "annotations"], Compared::All, "false"),
-        format!("({} == {} ? [] : ['webhooks'])", names("object"), names("oldObject")),
-        format!(
-            "{}.filter(was, {}.exists(now, now.name == was.name && ({differs}))).map(was, 'webhooks[' + was.name + ']')",
-            all("oldObject"),
-            all("object"),
-        ),
-    ]
+    let names = format!("({} == {} ? [] : ['webhooks'])", names("object"), names("oldObject"));
+    let of_one = format!(
+        "{}.filter(was, {}.exists(now, now.name == was.name && ({differs}))).map(was, 'webhooks[' + was.name + ']')",
+        all("oldObject"),
+        all("object"),
+    );
+    all_but(NONE, NONE, None, &[&names, &of_one])
 }
 
 /// Returns expressions for forbidden changes of a pod. The API server lets everybody only remove gates and add node
 /// labels; nodes may be chosen at the release only.
 fn of_pods() -> Vec<String> {
-    let keys = OF_PODS.iter().map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
-    let judged = names::LABEL_SCHEMES.iter().flat_map(|(group, role)| [group, role]);
-    let judged = judged.map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
+    let keys = quoted(OF_PODS.iter().copied());
+    let judged = quoted(names::LABEL_SCHEMES.iter().flat_map(|(group, role)| [*group, *role]));
     let prefixes = format!("key.startsWith('{PREFIX}') || key.startsWith('{}')", names::KEP30_MEMBER_PREFIX);
     let ours = format!("key in [{keys}] || (({prefixes}) && !(key in [{judged}]))");
     let gates = |object: &str| format!("{object}.?spec.?schedulingGates.orValue([])");
@@ -193,8 +161,8 @@ fn of_pods() -> Vec<String> {
     let released = format!("{} && !{}", held("oldObject"), held("object"));
     // The group label decides which pods may be deleted: a late one says what the pod says of itself.
     let label = |object: &str, key: &str| format!("dyn({object}).?metadata.?labels.orValue({{}})[?{key}]");
-    let said = names::LABEL_SCHEMES.iter().filter(|(group, _)| *group != names::KEP75_GROUP);
-    let said = said.map(|(group, _)| format!("'{group}'")).collect::<Vec<_>>().join(", ");
+    let said =
+        quoted(names::LABEL_SCHEMES.iter().map(|(group, _)| *group).filter(|group| *group != names::KEP75_GROUP));
     let same = format!(
         "{}.hasValue() && {} == {}",
         label("oldObject", "known"),
@@ -215,41 +183,18 @@ fn of_pods() -> Vec<String> {
         names::GATE,
         annotation("object")
     );
-    vec![
-        differing(&["metadata", "labels"], Compared::All, &format!("{ours} || ({late})")),
-        differing(
-            &["metadata", "annotations"],
-            Compared::All,
-            &format!(
-                "{ours} || ({ours_of_kueue}) || key in variables.more || (key in variables.atRelease && {released})"
-            ),
-        ),
-        differing(
-            &["spec"],
-            Compared::All,
-            &format!("key == 'schedulingGates' || (key == 'nodeSelector' && {released})"),
-        ),
-        format!("({} == {} ? [] : ['spec.schedulingGates'])", others("object"), others("oldObject")),
-    ]
-}
-
-/// Returns expressions for forbidden changes of a CapacityBuffer: all but that it is emptied.
-fn of_buffers() -> Vec<String> {
-    vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(&["metadata", "annotations"], Compared::All, "false"),
-        differing(&["spec"], Compared::All, "key == 'replicas' && object.spec.replicas == 0"),
-    ]
+    let annotations =
+        format!("{ours} || ({ours_of_kueue}) || key in variables.more || (key in variables.atRelease && {released})");
+    let spec = format!("key == 'schedulingGates' || (key == 'nodeSelector' && {released})");
+    let gates = format!("({} == {} ? [] : ['spec.schedulingGates'])", others("object"), others("oldObject"));
+    all_but(&format!("{ours} || ({late})"), &annotations, Some(&spec), &[&gates])
 }
 
 /// Returns expressions for forbidden changes of a workload. Defaults may be filled in besides the partition.
 fn of_workload(kind: WorkloadKind) -> Vec<String> {
     let notes =
         [names::USER_PARTITION_IN_RBG, names::UNCLAIMED_IN_RBG].map(|key| format!("key == '{key}'")).join(" || ");
-    let mut changed = vec![
-        differing(&["metadata", "labels"], Compared::All, "false"),
-        differing(&["metadata", "annotations"], Compared::All, &format!("key.startsWith('{PREFIX}') || {notes}")),
-    ];
+    let mut changed = all_but(NONE, &format!("key.startsWith('{PREFIX}') || {notes}"), None, &[]);
     let partition = kind.row().rollout.map_or(&[][..], |fields| fields.partition);
     for depth in 1..partition.len() {
         let (at, next) = partition.split_at(depth);
@@ -265,6 +210,15 @@ enum Compared {
     All,
     /// The fields of the old object.
     WhatWas,
+}
+
+/// Returns expressions for forbidden changes of an object: all but these keys of its labels, annotations and, where it is looked
+/// at, spec; and `more`.
+fn all_but(labels: &str, annotations: &str, spec: Option<&str>, more: &[&str]) -> Vec<String> {
+    let fields: [(&[_], _); 3] =
+        [(&["metadata", "labels"], Some(labels)), (&["metadata", "annotations"], Some(annotations)), (&["spec"], spec)];
+    let all = fields.into_iter().filter_map(|(path, allowed)| Some(differing(path, Compared::All, allowed?)));
+    all.chain(more.iter().map(ToString::to_string)).collect()
 }
 
 /// Returns an expression for the paths of fields that differ and are not allowed to. It avoids list functions newer
@@ -288,18 +242,14 @@ fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
 /// where recovery is allowed. By default the account has no right to delete pods.
 fn deletions(installation: &Installation) -> Policy {
     let held = format!("oldObject.?spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}')", names::GATE);
-    let groups: Vec<_> = names::LABEL_SCHEMES.iter().map(|(group, _)| format!("'{group}'")).collect();
-    let grouped = format!("dyn(oldObject).?metadata.?labels.orValue({{}}).exists(key, key in [{}])", groups.join(", "));
+    let groups = quoted(names::LABEL_SCHEMES.iter().map(|(group, _)| *group));
+    let grouped = format!("dyn(oldObject).?metadata.?labels.orValue({{}}).exists(key, key in [{groups}])");
     let variables = [("held", Choice::Recreation, held), ("grouped", Choice::Allow(Allow::Recovery), grouped)];
     let variables = variables.map(|(name, choice, expression)| {
         json!({ "name": name, "expression": installation.chosen(choice, &expression, "false") })
     });
-    let named = ("pod-deletions".to_owned(), "Which pods our own account may delete.".to_owned());
-    let validation = json!({
-        "expression": "variables.held || variables.grouped",
-        "message": "rolegate itself may not delete this pod",
-        "reason": "Forbidden",
-    });
+    let named = ("pod-deletions", "Which pods our own account may delete.");
+    let validation = forbidden("variables.held || variables.grouped", "rolegate itself may not delete this pod");
     let of_pods = Judged { variables: variables.into(), ..judged(POD, named, &["DELETE"], validation) };
     of_pods.policy(installation, &accounts(installation), None)
 }
@@ -307,24 +257,33 @@ fn deletions(installation: &Installation) -> Policy {
 /// Returns the policies for objects that groups own: our own account makes and deletes those of groups only. What was made is
 /// deleted also where no more may be made.
 fn owned(installation: &Installation, kind: ObjectKind, when: Option<Choice>) -> [Policy; 2] {
-    let policy = |(operations, object, suffix, when): (&'static [&'static str], &str, &str, _)| {
-        let so = format!("Which {} our own account may {suffix}: those of groups.", kind.plural);
-        let validation = json!({
-            "expression": controlled(object),
-            "message": format!("rolegate itself may not {suffix} this {}", kind.kind),
-            "reason": "Forbidden",
-        });
-        let named = (format!("{}-{suffix}", kind.plural), so);
-        judged(kind, named, operations, validation).policy(installation, &accounts(installation), when)
-    };
-    [(&["CREATE"][..], "object", "create", when), (&["DELETE"], "oldObject", "delete", None)].map(policy)
+    let of_groups =
+        |does, object: &str, when| only(installation, kind, does, ("those of groups", &controlled(object)), when);
+    [of_groups(CREATE, "object", when), of_groups(("delete", &["DELETE"]), "oldObject", None)]
+}
+
+/// A verb, and the operations that it names.
+type Does = (&'static str, &'static [&'static str]);
+const CREATE: Does = ("create", &["CREATE"]);
+
+/// Returns the policy that lets our own account do something to some objects of a kind only: which they are, as text and expression.
+fn only(
+    installation: &Installation,
+    kind: ObjectKind,
+    does: Does,
+    which: (&str, &str),
+    when: Option<Choice>,
+) -> Policy {
+    let (verb, plural) = (does.0, kind.plural);
+    let named = (&*format!("{plural}-{verb}"), &*format!("Which {plural} our own account may {verb}: {}.", which.0));
+    let validation = forbidden(which.1, &format!("rolegate itself may not {verb} this {}", kind.kind));
+    judged(kind, named, does.1, validation).policy(installation, &accounts(installation), when)
 }
 
 /// Returns the policies for the creation of our own Secret and Lease: of our names, and with nothing that makes the API server act.
 fn own(installation: &Installation) -> [Policy; 2] {
     let without = |fields: &[&str]| {
-        let fields = fields.iter().map(|field| format!("'{field}'")).collect::<Vec<_>>().join(", ");
-        format!("[{fields}].all(key, !dyn(object.metadata)[?key].hasValue())")
+        format!("[{}].all(key, !dyn(object.metadata)[?key].hasValue())", quoted(fields.iter().copied()))
     };
     let named = |name: &str| format!("dyn(object.metadata).?name.orValue('') == '{name}'");
     let secret = format!(
@@ -338,39 +297,24 @@ fn own(installation: &Installation) -> [Policy; 2] {
         named(&installation.name),
         without(&["labels", "finalizers", "generateName", "ownerReferences"])
     );
-    let policy = |(kind, expression, when): (ObjectKind, String, Option<Choice>)| {
-        let so = format!("Which {} our own account may create: its own.", kind.plural);
-        let validation = json!({
-            "expression": expression,
-            "message": format!("rolegate itself may not create this {}", kind.kind),
-            "reason": "Forbidden",
-        });
-        let named = (format!("{}-create", kind.plural), so);
-        judged(kind, named, &["CREATE"], validation).policy(installation, &accounts(installation), when)
-    };
-    [(SECRET, secret, Some(Choice::SelfManaged)), (LEASE, lease, None)].map(policy)
+    [(SECRET, secret, Some(Choice::SelfManaged)), (LEASE, lease, None)]
+        .map(|(kind, are_they, when)| only(installation, kind, CREATE, ("its own", &are_they), when))
 }
 
 /// Returns the policy for Events: our own account writes its own.
 fn events(installation: &Installation) -> Policy {
     let ours = |object: &str| format!("dyn({object}).?reportingController.orValue('') == '{MANAGER}'");
-    let validation = json!({
-        "expression": format!("{} && (request.operation == 'CREATE' || {})", ours("object"), ours("oldObject")),
-        "message": "rolegate itself may not write this Event",
-        "reason": "Forbidden",
-    });
-    let named = (EVENT.plural.to_owned(), "Which Events our own account may write: its own.".to_owned());
+    let all_ours = format!("{} && (request.operation == 'CREATE' || {})", ours("object"), ours("oldObject"));
+    let validation = forbidden(&all_ours, "rolegate itself may not write this Event");
+    let named = (EVENT.plural, "Which Events our own account may write: its own.");
     judged(EVENT, named, &["CREATE", "UPDATE"], validation).policy(installation, &accounts(installation), None)
 }
 
 /// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
 pub fn tries(installation: &Installation) -> Policy {
-    let validation = json!({
-        "expression": "has(request.dryRun) && request.dryRun",
-        "message": "rolegate doctor may create this pod as a dry run only",
-        "reason": "Forbidden",
-    });
-    let named = ("doctor".to_owned(), "The account of `rolegate doctor` tries pods and makes none.".to_owned());
+    let message = "rolegate doctor may create this pod as a dry run only";
+    let validation = forbidden("has(request.dryRun) && request.dryRun", message);
+    let named = ("doctor", "The account of `rolegate doctor` tries pods and makes none.");
     let account = format!("{}-doctor", installation.name);
     judged(POD, named, &["CREATE"], validation).policy(installation, &[account], None)
 }
@@ -411,20 +355,19 @@ fn policy(installation: &Installation, kind: ObjectKind, changed: &[String], so:
         "message": "rolegate itself may not change this",
         "reason": "Forbidden",
     });
-    let named = (kind.plural.to_owned(), format!("What our own account may change of {}: {so}.", kind.plural));
-    let judged = Judged { variables, ..judged(kind, named, &["UPDATE"], validation) };
+    let so = format!("What our own account may change of {}: {so}.", kind.plural);
+    let judged = Judged { variables, ..judged(kind, (kind.plural, &so), &["UPDATE"], validation) };
     judged.policy(installation, &accounts(installation), when)
 }
 
+fn forbidden(unless: &str, message: &str) -> Value {
+    json!({ "expression": unless, "message": message, "reason": "Forbidden" })
+}
+
 /// Returns what judges objects of a kind.
-fn judged(
-    kind: ObjectKind,
-    (suffix, so): (String, String),
-    operations: &'static [&'static str],
-    validation: Value,
-) -> Judged {
+fn judged(kind: ObjectKind, named: (&str, &str), operations: &'static [&'static str], validation: Value) -> Judged {
+    let (suffix, so) = (named.0.to_owned(), named.1.to_owned());
     // Nothing is asked for other Secrets, and for the Leases of nodes.
-    let own = [SECRET, LEASE].contains(&kind);
-    let (groups, resources) = (groups_of(kind), vec![kind.plural]);
+    let (own, groups, resources) = ([SECRET, LEASE].contains(&kind), groups_of(kind), vec![kind.plural]);
     Judged { suffix, so, groups, resources, operations, own, variables: Vec::new(), validations: vec![validation] }
 }

@@ -17,6 +17,11 @@ pub(super) struct Judged {
     pub(super) validations: Vec<Value>,
 }
 
+/// Returns texts as elements of a list in an expression.
+pub(super) fn quoted<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    all.map(|one| format!("'{one}'")).collect::<Vec<_>>().join(", ")
+}
+
 /// A policy, apart from the names and labels of an installation.
 pub struct Policy {
     /// What its name ends with.

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhook, MutatingWebho
 use super::selector::selects;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::selector::LabelSelector;
-use crate::cli::doctor::facts::{Facts, Probe, Target};
+use crate::cli::doctor::facts::{Facts, Namespaces, Probe, Target};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::doctor::hooks::{Hook, as_mutating, of, webhooks};
 use crate::cluster::registration::{KAI_PODS, Reach, Registration};
@@ -133,8 +133,7 @@ pub fn failure_policy(facts: &Facts, found: &mut Findings) {
 }
 
 /// Checks that the cluster can start while rolegate is down.
-pub fn exclusions(facts: &Facts, found: &mut Findings) {
-    let Some(namespaces) = found.known(facts.namespaces.as_ref(), "namespaces") else { return };
+pub fn exclusions(namespaces: &Namespaces, facts: &Facts, found: &mut Findings) {
     for name in ["kube-system", facts.target.namespace.as_str()] {
         let Some(labels) = namespaces.get(name) else { continue };
         let is_for = |ours: &Hook<'_>| ours.is_closed() && selects(ours.spec.namespace_selector.as_ref(), labels);
@@ -226,8 +225,7 @@ const REACH: &str = "the API server does not reach the pods: a firewall must let
      through to the network of the pods; or `--host-network`, with a port that is free on the nodes, and 10250 is not";
 
 /// Checks that the API server gets an answer.
-pub fn answers(facts: &Facts, found: &mut Findings) {
-    let Some(probe) = found.known(facts.probe.as_ref(), "whether a pod is held") else { return };
+pub fn answers(probe: &Probe, facts: &Facts, found: &mut Findings) {
     match probe {
         Probe::Held => found.ok("a pod of a group, created as a dry run, is held"),
         Probe::NotHeld if rests(facts).is_some() => found.info(format!(

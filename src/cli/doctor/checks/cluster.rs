@@ -1,6 +1,6 @@
 //! Checks of the API server, and of rolegate's rights.
 
-use crate::cli::doctor::facts::{AskedRight, Facts, OptIn};
+use crate::cli::doctor::facts::{AskedRight, Facts, OptIn, Rights};
 use crate::cli::doctor::finding::Findings;
 use crate::model::wording::counted;
 
@@ -47,8 +47,7 @@ const APPLY_RIGHTS: &str =
     "apply the ClusterRole and Role that `rolegate manifests` of this version prints for the options in use";
 
 /// Checks that rolegate has its rights.
-pub fn rights(facts: &Facts, found: &mut Findings) {
-    let Some(rights) = found.known(facts.rights.as_ref(), "the rights of rolegate") else { return };
+pub fn rights(rights: &Rights, facts: &Facts, found: &mut Findings) {
     let who = rights.user.as_deref().unwrap_or("the current user");
     if rights.missing.is_empty() {
         found.ok(format!("{who} has all {} rights", rights.asked));
@@ -103,8 +102,7 @@ pub fn devices(facts: &Facts, found: &mut Findings) {
 }
 
 /// Checks that opt-ins that groups ask for are allowed, and that rolegate has the rights.
-pub fn opt_ins(facts: &Facts, found: &mut Findings) {
-    let Some(opt_ins) = found.known(facts.opt_ins.as_ref(), "the options of groups") else { return };
+pub fn opt_ins(opt_ins: &[OptIn], facts: &Facts, found: &mut Findings) {
     if opt_ins.is_empty() {
         found.ok("no group asks for more than gates, statuses and partitions");
     }

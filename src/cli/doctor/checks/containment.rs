@@ -12,8 +12,7 @@ const MEND: &str = "`rolegate manifests --part containment`, with the options of
                     the token of rolegate can do all that its rights allow";
 
 /// Checks that each policy exists, is in force, and is unchanged.
-pub fn contained(facts: &Facts, found: &mut Findings) {
-    let Some(there) = found.known(facts.policies.as_ref(), "the policies over our own account") else { return };
+pub fn contained(there: &Policies, facts: &Facts, found: &mut Findings) {
     let faults: Vec<_> = expected(&facts.target).iter().filter_map(|policy| fault(policy, there)).collect();
     if faults.is_empty() {
         found.ok("the policies over our own account are in force");

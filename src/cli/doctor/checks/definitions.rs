@@ -13,7 +13,7 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::LEADER_WORKER_SET;
-use crate::cli::doctor::facts::Facts;
+use crate::cli::doctor::facts::{Definitions, Facts};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::rights::RIGHTS;
 use crate::model::Dialect;
@@ -36,8 +36,7 @@ pub fn looked_at() -> impl Iterator<Item = String> {
 }
 
 /// Checks that a kind for coordinations is installed and keeps its fields.
-pub fn carriers(facts: &Facts, found: &mut Findings) {
-    let Some(definitions) = found.known(facts.definitions.as_ref(), "CustomResourceDefinitions") else { return };
+pub fn carriers(definitions: &Definitions, _: &Facts, found: &mut Findings) {
     let ours = definitions.get(&ROLE_COORDINATION.crd_name());
     let mut keeps_one = false;
     for kind in [ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI] {
@@ -62,8 +61,7 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
 }
 
 /// Checks that our definitions are those of this version.
-pub fn are_current(facts: &Facts, found: &mut Findings) {
-    let Some(definitions) = found.known(facts.definitions.as_ref(), "CustomResourceDefinitions") else { return };
+pub fn are_current(definitions: &Definitions, _: &Facts, found: &mut Findings) {
     for kind in [ROLE_COORDINATION, CLUSTER_TOPOLOGY] {
         let name = kind.crd_name();
         let (Some(wanted), Some(installed)) = (crd::schema_of(kind), definitions.get(&name)) else { continue };
@@ -83,8 +81,7 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
 }
 
 /// Reports installed kinds of other projects that rolegate works with.
-pub fn neighbours(facts: &Facts, found: &mut Findings) {
-    let Some(definitions) = found.known(facts.definitions.as_ref(), "CustomResourceDefinitions") else { return };
+pub fn neighbours(definitions: &Definitions, _: &Facts, found: &mut Findings) {
     if let Some(groups) = definitions.get(&POD_GROUP.crd_name()) {
         let dialect = match Dialect::of_crd(groups) {
             Some(Dialect::Proposal) => "counts as in the hierarchical design",
@@ -116,14 +113,14 @@ pub fn pod_groups(facts: &Facts, found: &mut Findings) {
         definition.is_some_and(|definition| served(definition).contains(&kind.version))
     };
     let mut waiting = BTreeMap::<_, BTreeSet<_>>::new();
-    for gang in gangs.iter().filter(|gang| !is_served(&gang.kind)) {
-        waiting.entry(gang.kind).or_default().insert(gang.group.as_str());
+    for (group, kind) in gangs.iter().filter(|(_, kind)| !is_served(kind)) {
+        waiting.entry(*kind).or_default().insert(group.as_str());
     }
     if waiting.is_empty() {
         found.ok("the PodGroups that groups ask for are served");
     }
     let rewrites = definitions.get(&POD_GROUP.crd_name()).and_then(Dialect::of_crd) == Some(Dialect::Pods);
-    if rewrites && gangs.iter().any(|gang| gang.kind == POD_GROUP) {
+    if rewrites && gangs.iter().any(|(_, kind)| *kind == POD_GROUP) {
         found.note(
             "KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over those of their batches",
             "keep it out of the namespaces of these groups (namespaceLabelSelector in KAI's Config), or update KAI",

@@ -1,9 +1,10 @@
 //! Checks of the leader and of held pods.
 
-use crate::cli::doctor::facts::{Facts, HeldGroup, Orphans, Read, Strangers, Uncoordinated, Warned};
+use crate::cli::doctor::facts::{Facts, Strangers, Uncoordinated, Warned};
 use crate::cli::doctor::finding::{Findings, NAMED, SEE_ALL};
 use crate::cli::terminal::age;
 use crate::model::wording::counted;
+use crate::plan::Held;
 
 /// Tolerated clock skew of the Lease, in seconds.
 const SKEW: i64 = 5;
@@ -31,10 +32,9 @@ pub fn leader(facts: &Facts, found: &mut Findings) {
 }
 
 /// Checks that no pod is held for a missing group.
-pub fn orphans(facts: &Facts, found: &mut Findings) {
+pub fn orphans(all: &[(String, u32)], _: &Facts, found: &mut Findings) {
     let more = ("group", "with held pods are missing", SEE_ALL);
-    let read = (facts.of_groups(|all| &all.orphans), "held pods");
-    found.each(read, "no pod is held for a group that is missing", more, |found, Orphans { group, pods }| {
+    found.each(all, "no pod is held for a group that is missing", more, |found, (group, pods)| {
         found.warning(
             format!("{} held for group {group}, which is not there", counted(*pods, "pod")),
             format!("apply the group, or `rolegate release {}`", named("group", group)),
@@ -43,14 +43,14 @@ pub fn orphans(facts: &Facts, found: &mut Findings) {
 }
 
 /// Lists the groups that hold pods or wait. Reasons that end by themselves, such as a turn, are info only.
-pub fn held(facts: &Facts, found: &mut Findings) {
-    let Some(all) = found.known(facts.of_groups(|all| &all.held), "groups") else { return };
+pub fn held(all: &[(String, Held)], _: &Facts, found: &mut Findings) {
     if all.is_empty() {
         found.ok("nothing waits in any group");
     }
-    let (to_see_to, waiting): (Vec<_>, Vec<_>) = all.iter().partition(|held| held.reason.is_warning());
-    for HeldGroup { group, reason, message, pods } in to_see_to.into_iter().chain(waiting).take(NAMED) {
-        let pods = if *pods == 0 { String::new() } else { format!(" ({} held)", counted(*pods, "pod")) };
+    let (to_see_to, waiting): (Vec<_>, Vec<_>) = all.iter().partition(|(_, held)| held.reason.is_warning());
+    for (group, held) in to_see_to.into_iter().chain(waiting).take(NAMED) {
+        let (Held { reason, message, .. }, count) = (held, held.count());
+        let pods = if count == 0 { String::new() } else { format!(" ({} held)", counted(count, "pod")) };
         let what = format!("group {group}: {reason}: {message}{pods}");
         let hint = format!("`rolegate explain {}`", named("group", group));
         if reason.is_warning() { found.warning(what, hint) } else { found.note(what, hint) }
@@ -67,11 +67,10 @@ fn named(kind: &str, key: &str) -> String {
 }
 
 /// Checks that no pod runs that was held for a group that is missing.
-pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
+pub fn uncoordinated(all: &[Uncoordinated], _: &Facts, found: &mut Findings) {
     let more = ("group", "with pods that run are missing", SEE_ALL);
-    let read = (facts.of_groups(|all| &all.uncoordinated), "pods");
     found.each(
-        read,
+        all,
         "every pod that was held has its group",
         more,
         |found, Uncoordinated { group, pods, was_there }| {
@@ -92,10 +91,9 @@ pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
 }
 
 /// Checks that every pod with our gate names a group.
-pub fn nobodys(facts: &Facts, found: &mut Findings) {
+pub fn nobodys(all: &[String], _: &Facts, found: &mut Findings) {
     let more = ("pod", "that carry our gate name no group", SEE_ALL);
-    let read = (facts.nobodys.as_ref(), "held pods");
-    found.each(read, "every held pod names a group or PodGroup", more, |found, pod| {
+    found.each(all, "every held pod names a group or PodGroup", more, |found, pod| {
         let release = named("pod", pod);
         found.warning(
             format!("pod {pod} has the gate of rolegate and names no group: it is never released"),
@@ -105,10 +103,9 @@ pub fn nobodys(facts: &Facts, found: &mut Findings) {
 }
 
 /// Checks that every pod's role exists in its group.
-pub fn strangers(facts: &Facts, found: &mut Findings) {
+pub fn strangers(all: &[Strangers], _: &Facts, found: &mut Findings) {
     let more = ("role", "with pods are not in their group", SEE_ALL);
-    let read = (facts.of_groups(|all| &all.strangers), "pods");
-    found.each(read, "every pod's role is in its group", more, |found, Strangers { group, role, pods }| {
+    found.each(all, "every pod's role is in its group", more, |found, Strangers { group, role, pods }| {
         found.warning(
             format!("{} of role {role:?}, which group {group} does not have", counted(*pods, "pod")),
             "add the role to the group; or correct its name in the labels of the pod template, then delete the held pods",
@@ -118,20 +115,20 @@ pub fn strangers(facts: &Facts, found: &mut Findings) {
 
 /// Checks that no autoscaler scales a workload of a group that is scaled by segments, and that only one scales the
 /// group.
-pub fn rivals(facts: &Facts, found: &mut Findings) {
+pub fn rivals(all: &[Warned], _: &Facts, found: &mut Findings) {
     let mend = "let one autoscaler scale the RoleCoordination, and none its workloads";
-    warned((&facts.rivals, "autoscalers"), "no autoscaler is in the way of another", mend, found);
+    warned(all, "no autoscaler is in the way of another", mend, found);
 }
 
 /// Checks that the addresses given to pods resolve.
-pub fn addresses(facts: &Facts, found: &mut Findings) {
+pub fn addresses(all: &[Warned], _: &Facts, found: &mut Findings) {
     let mend = "apply the Service with `clusterIP: None` and `publishNotReadyAddresses: true`";
-    warned((&facts.addresses, "Services"), "the addresses that pods are given resolve", mend, found);
+    warned(all, "the addresses that pods are given resolve", mend, found);
 }
 
 /// Tells the warnings of a rule for stored groups.
-fn warned((all, what): (&Read<Vec<Warned>>, &str), none: &str, mend: &'static str, found: &mut Findings) {
-    found.each((all.as_ref(), what), none, ("case", "of this kind", mend), |found, Warned { group, why }| {
+fn warned(all: &[Warned], none: &str, mend: &str, found: &mut Findings) {
+    found.each(all, none, ("case", "of this kind", mend), |found, Warned { group, why }| {
         found.warning(format!("group {group}: {why}"), mend);
     });
 }

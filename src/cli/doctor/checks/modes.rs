@@ -12,8 +12,7 @@ use crate::model::wording::counted;
 use crate::model::{Mode, Out, Stance, names};
 
 /// Reports the modes of rolegate and of labelled namespaces.
-pub fn mode(facts: &Facts, found: &mut Findings) {
-    let Some(served) = found.known(facts.of_groups(|all| &all.served), "how namespaces are served") else { return };
+pub fn mode(served: &ServedNamespaces, facts: &Facts, found: &mut Findings) {
     let Some(told) = &served.told else {
         return found.info("the mode is not known: the leader is of an earlier release, or no replica leads");
     };
@@ -58,8 +57,7 @@ fn policy(facts: &Facts, served: &ServedNamespaces, found: &mut Findings) {
 
 /// Checks that the webhook configurations select the served namespaces, and finds groups in namespaces that are not
 /// served.
-pub fn selection(facts: &Facts, found: &mut Findings) {
-    let Some(served) = found.known(facts.of_groups(|all| &all.served), "how namespaces are served") else { return };
+pub fn selection(served: &ServedNamespaces, facts: &Facts, found: &mut Findings) {
     let Some(told) = &served.told else { return };
     let wanted = requirements(&told.selector);
     if let Some(differs) = ours(facts).iter().find(|ours| chosen(ours) != wanted) {

@@ -1,7 +1,7 @@
 //! Checks of other webhooks that may interfere with rolegate, and of other rolegates.
 
 use super::selector::{matches, selects};
-use crate::cli::doctor::facts::{Facts, Other};
+use crate::cli::doctor::facts::{Facts, Namespaces, Other};
 use crate::cli::doctor::finding::{Findings, listed};
 use crate::cli::doctor::hooks::{Hook, webhooks};
 use crate::model::installation::OF_PODS;
@@ -40,8 +40,7 @@ pub fn on_pods(facts: &Facts, found: &mut Findings) {
 const OWN: &[(&str, &str)] = &[("", "pods"), ("", "secrets"), ("coordination.k8s.io", "leases")];
 
 /// Reports webhooks that can keep rolegate from starting.
-pub fn on_our_namespace(facts: &Facts, found: &mut Findings) {
-    let Some(namespaces) = found.known(facts.namespaces.as_ref(), "our namespace") else { return };
+pub fn on_our_namespace(namespaces: &Namespaces, facts: &Facts, found: &mut Findings) {
     let Some(labels) = namespaces.get(&facts.target.namespace) else {
         let namespace = &facts.target.namespace;
         found.error(format!("namespace {namespace} is not there"), "install rolegate, or set --namespace");
@@ -95,8 +94,8 @@ pub fn grove_authorizer(facts: &Facts, found: &mut Findings) {
 const NAMED: usize = 3;
 
 /// Checks that no other installation holds the same pods.
-pub fn serve_the_same(facts: &Facts, found: &mut Findings) {
-    for Other { name, shared } in found.known(facts.others.as_ref(), "other rolegates").into_iter().flatten() {
+pub fn serve_the_same(others: &[Other], _: &Facts, found: &mut Findings) {
+    for Other { name, shared } in others {
         if shared.is_empty() {
             found.ok(format!("the rolegate {name} serves other namespaces than ours"));
             continue;

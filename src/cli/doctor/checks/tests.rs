@@ -1,6 +1,7 @@
 //! Findings when one thing is broken.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
@@ -8,17 +9,17 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use serde_json::{Value, json};
 
 use super::healthy::{established, healthy, stored, typed};
-use super::{CHECKS, judge};
+use super::{checks, judge};
 use crate::api::crd;
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::doctor::facts::{
-    AskedRight, Facts, Gang, HeldGroup, OptIn, Orphans, Other, Probe, Rights, Served, ServedNamespaces, Strangers,
-    Uncoordinated, Warned,
+    AskedRight, Facts, OptIn, Other, Probe, Rights, Served, ServedNamespaces, Strangers, Uncoordinated, Warned,
 };
 use crate::cli::doctor::finding::Level;
 use crate::model::{HoldReason, IgnoredResources, Mode, Out, Serving, Stance};
+use crate::plan::{Held, HeldPod};
 use crate::tls::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
@@ -86,8 +87,8 @@ fn found(facts: &Facts, level: Level) -> Vec<String> {
 #[test]
 fn nothing_is_wrong_with_a_healthy_installation() {
     assert_eq!(found(&healthy(), Level::Info), [""; 0]);
-    let ids: BTreeSet<_> = CHECKS.iter().map(|(id, _)| id).collect();
-    assert_eq!(ids.len(), CHECKS.len(), "an id twice");
+    let ids: BTreeSet<_> = checks().iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids.len(), checks().len(), "an id twice");
 }
 
 /// A change that breaks the facts, and the resulting findings above ok, one a line.
@@ -349,7 +350,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            let orphan = |number| Orphans { group: format!("ml/gone-{number}"), pods: 3 };
+            let orphan = |number| (format!("ml/gone-{number}"), 3);
             facts.groups.as_mut().unwrap().orphans = (0..7).map(orphan).collect();
         },
         "Warning orphans: 3 pods held for group ml/gone-0, which is not there\n\
@@ -365,9 +366,9 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            let held = |reason, pods| {
-                let (group, message) = ("ml/llm".to_owned(), "segment 2 is held: why".to_owned());
-                HeldGroup { group, reason, message, pods }
+            let held = |reason, pods: usize| {
+                let pods = vec![HeldPod { facts: Arc::default(), ordinal: 0 }; pods];
+                ("ml/llm".to_owned(), Held::new(reason, "segment 2 is held: why".to_owned(), pods))
             };
             facts.groups.as_mut().unwrap().held =
                 vec![held(HoldReason::PreviousSegmentNotReady, 3), held(HoldReason::PlacedNotBound, 0)];
@@ -415,7 +416,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            let gang = |group: &str| Gang { group: group.to_owned(), kind: KUBE_POD_GROUP };
+            let gang = |group: &str| (group.to_owned(), KUBE_POD_GROUP);
             facts.groups.as_mut().unwrap().gangs = vec![gang("ml/llm"), gang("ml/llm"), gang("prod/llm")];
         },
         "Warning pod-groups: podgroups.scheduling.x-k8s.io are not served as v1alpha1, and batches of 2 groups wait for \
@@ -430,7 +431,7 @@ const CASES: &[Case] = &[
                 "status": { "conditions": [{ "type": "Established", "status": "True" }] },
             });
             facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), definition);
-            facts.groups.as_mut().unwrap().gangs = vec![Gang { group: "ml/llm".to_owned(), kind: POD_GROUP }];
+            facts.groups.as_mut().unwrap().gangs = vec![("ml/llm".to_owned(), POD_GROUP)];
         },
         "Info neighbours: KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does\n\
          Info pod-groups: KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over \
@@ -467,7 +468,7 @@ fn each_fault_is_found_and_nothing_else() {
 fn each_check_has_a_case() {
     let lines = CASES.iter().flat_map(|(_, expected)| expected.lines());
     let tried: BTreeSet<_> = lines.filter_map(|line| line.split_once(' ')?.1.split(':').next()).collect();
-    let untried: Vec<_> = CHECKS.iter().map(|(id, _)| *id).filter(|id| !tried.contains(id)).collect();
+    let untried: Vec<_> = checks().iter().map(|(id, _)| *id).filter(|id| !tried.contains(id)).collect();
     assert_eq!(untried, [""; 0]);
 }
 

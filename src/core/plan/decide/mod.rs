@@ -140,7 +140,7 @@ pub(in crate::plan) fn decide(
 
     let place = (context, &objections.recovering.plan);
     let (mut domains, mut without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
-    without_place::displaced(group, view, rollouts, &mut domains);
+    let displaced = without_place::displaced(group, view, rollouts, &mut domains);
     let Objections { mis_stamped, mut recovering, growing, incomplete, gated } = objections;
     without_place.extend(gated.explain());
     let mut room_wait = unmade
@@ -178,12 +178,6 @@ pub(in crate::plan) fn decide(
     held.extend(pod_groups::explain(group, view, &release, context.missing_owned));
 
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
-    // Only what is stored counts: another leader would not know of the rest.
-    let was_displaced = |(index, batch): &BatchId| {
-        let state = group.coordination(*index).and_then(|own| group.status.coordination(&own.display_name()));
-        state.is_some_and(|state| state.displaced().any(|stored| stored == *batch))
-    };
-    let displaced: BTreeSet<_> = domains.displaced.iter().copied().filter(was_displaced).collect();
     let is_displaced = |role: &str, ordinal| {
         let mut batches = group.batches_of(role, ordinal);
         batches.any(|batch| displaced.contains(&(batch.coordination.index, batch.index)))

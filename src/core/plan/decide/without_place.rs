@@ -61,8 +61,9 @@ pub(super) fn stay_together(
 
 /// Takes their domains from batches that have no room any more and of which nothing runs, and from those that go with them: a rollout
 /// does not wait for them from then on. The status keeps that they are displaced until they have a place again. A batch that a rollout
-/// may have stopped itself keeps its domain, and counts: what new pods need would stop one batch after another.
-pub(super) fn displaced(group: &Group, view: &GroupView, rollouts: &Rollouts, given: &mut Placed) {
+/// may have stopped itself keeps its domain, and counts: what new pods need would stop one batch after another. Returns the displaced
+/// batches that the status has already: another leader would not know of the rest.
+pub(super) fn displaced(group: &Group, view: &GroupView, rollouts: &Rollouts, given: &mut Placed) -> BTreeSet<BatchId> {
     let batching = |index: usize| group.coordination(index).and_then(Coordination::batching);
     let is_rolled =
         |batching: &Batching| batching.sizes.keys().any(|role| rollouts.bounds.iter().any(|one| one.has(role)));
@@ -78,12 +79,19 @@ pub(super) fn displaced(group: &Group, view: &GroupView, rollouts: &Rollouts, gi
     for (index, batch) in &lost {
         given.domains.get_mut(index).and_then(|domains| domains.remove(batch));
     }
-    let stored = group.batched().flat_map(|(own, batching)| {
-        let state = group.status.coordination(&own.display_name());
-        let batches = state.into_iter().flat_map(CoordinationState::displaced);
-        let waits = |batch: &u32| *batch < view.possible_batches(batching) && is_untouched(view, batching, *batch);
-        batches.filter(waits).map(|batch| (own.index, batch)).collect::<Vec<_>>()
-    });
+    let stored: BTreeSet<BatchId> = group
+        .batched()
+        .flat_map(|(own, _)| {
+            let state = group.status.coordination(&own.display_name());
+            state.into_iter().flat_map(CoordinationState::displaced).map(|batch| (own.index, batch))
+        })
+        .collect();
+    let waits = |(index, batch): &BatchId| {
+        batching(*index)
+            .is_some_and(|batching| *batch < view.possible_batches(batching) && is_untouched(view, batching, *batch))
+    };
     let has_place = |(index, batch): &BatchId| given.domains.get(index).is_some_and(|own| own.contains_key(batch));
-    given.displaced = stored.chain(lost).filter(|id| !has_place(id)).collect();
+    let waiting = stored.iter().copied().filter(waits);
+    given.displaced = waiting.chain(lost).filter(|id| !has_place(id)).collect();
+    &stored & &given.displaced
 }
