@@ -31,10 +31,22 @@ fn fault(page: &str, target: &str) -> Option<String> {
         .then(|| format!("{} has no heading #{anchor}", path.display()))
 }
 
+/// Pages beside what they are about.
+const BESIDE: &[&str] = &[
+    "deploy/release/README.md",
+    "examples/README.md",
+    "policies/README.md",
+    "src/core/api/VERSIONS.md",
+    "tests/live/docs/README.md",
+    "tests/live/tenants/README.md",
+    "tests/live/worlds/README.md",
+    "tests/neighbours/README.md",
+];
+
 #[test]
 fn every_link_of_a_page_leads_somewhere() {
     let (mut count, mut faults) = (0, Vec::new());
-    for page in pages() {
+    for page in pages().into_iter().chain(BESIDE.iter().map(|page| (*page).to_owned())) {
         for (line, target) in links(&read(&page)) {
             count += 1;
             assert!(!target.is_empty(), "{page}:{line}: a link to nothing");
@@ -44,6 +56,27 @@ fn every_link_of_a_page_leads_somewhere() {
         }
     }
     assert!(count > 20, "links are written in another way: {count}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What the program prints, and what is installed, name pages that are there.
+#[test]
+fn every_page_that_sources_and_deploy_name_is_there() {
+    let (mut count, mut faults) = (0, Vec::new());
+    let roots = ["src", "deploy", "policies", "benches", "Makefile", "build.rs"];
+    for file in roots.iter().flat_map(|root| crate::house::source::files(Path::new(root))) {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        for found in text.split("docs/").skip(1) {
+            let of_path = |letter: char| letter.is_ascii_alphanumeric() || "-_/.#".contains(letter);
+            let path = found.split(|letter| !of_path(letter)).next().unwrap().trim_end_matches('.');
+            if !path.split('#').next().unwrap().ends_with(".md") {
+                continue;
+            }
+            count += 1;
+            faults.extend(fault("README.md", &format!("docs/{path}")).map(|fault| format!("{}: {fault}", file.display())));
+        }
+    }
+    assert!(count > 60, "pages are named in another way: {count}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
