@@ -59,27 +59,6 @@ fn every_link_of_a_page_leads_somewhere() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What the program prints, and what is installed, name pages that are there.
-#[test]
-fn every_page_that_sources_and_deploy_name_is_there() {
-    let (mut count, mut faults) = (0, Vec::new());
-    let roots = ["src", "deploy", "policies", "benches", "Makefile", "build.rs"];
-    for file in roots.iter().flat_map(|root| crate::house::source::files(Path::new(root))) {
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        for found in text.split("docs/").skip(1) {
-            let of_path = |letter: char| letter.is_ascii_alphanumeric() || "-_/.#".contains(letter);
-            let path = found.split(|letter| !of_path(letter)).next().unwrap().trim_end_matches('.');
-            if !path.split('#').next().unwrap().ends_with(".md") {
-                continue;
-            }
-            count += 1;
-            faults.extend(fault("README.md", &format!("docs/{path}")).map(|fault| format!("{}: {fault}", file.display())));
-        }
-    }
-    assert!(count > 60, "pages are named in another way: {count}");
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
 /// Readers cannot find a page that is in no index.
 #[test]
 fn the_index_names_every_page() {
