@@ -107,7 +107,7 @@ chaos: rig addons ## Attacks and faults on the real control plane, the long ones
 fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes tests/live/chaos/README.md.
 	cargo test --locked --test live -- --ignored chaos::fuzz:: --test-threads=1 --nocapture
 
-neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling, JobSet and Karpenter, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
+neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling, JobSet and Karpenter, and runs rolegate beside each. UPDATE_DOCS=1 writes tests/neighbours/README.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
 	tests/controlplane/build.sh versions/1.36 $(CONTROLPLANE)
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture

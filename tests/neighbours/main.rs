@@ -1,5 +1,5 @@
 //! rolegate beside the real controllers and schedulers that its pods meet, each built from its own module: what was tried is
-//! written down in `docs/compatibility.md`.
+//! written down in `README.md`.
 //!
 //! All of it is ignored by `cargo test`, which does not build them: `make neighbours` does, and runs it; with `UPDATE_DOCS=1` it
 //! writes the tables.

@@ -9,7 +9,7 @@ use crate::common::figures::record_in;
 
 /// One module in `tests/controlplane/neighbours`: its programs are built first where they are missing.
 pub struct Neighbour {
-    /// The folder's name, and that of its table in `docs/compatibility.md`.
+    /// The folder's name, and that of its table in `README.md`.
     pub name: &'static str,
     /// Whose version its `go.mod` gives.
     pub module: &'static str,
@@ -58,11 +58,11 @@ impl Neighbour {
     }
 }
 
-/// Records a result in a table of `docs/compatibility.md`, with the version and date of the last run.
+/// Records a result in a table of `README.md`, with the version and date of the last run.
 pub fn record(table: &str, version: &str, tried: &str, result: &str) {
     let today = jiff::Timestamp::now().strftime("%Y-%m-%d");
     for row in [["last run", &format!("{version}, {today}")], [tried, result]] {
-        record_in("docs/compatibility.md", table, &row);
+        record_in("tests/neighbours/README.md", table, &row);
     }
 }
 

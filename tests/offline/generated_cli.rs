@@ -27,7 +27,8 @@ const COMMON: usize = 2;
 
 /// Returns the reference page of the command line, from its definitions.
 fn page() -> String {
-    let mut page = "# Command line\n\nThe help of all commands, written by `make docs`.\n\n| command | |\n|---|---|\n"
+    let mut page = "# Command line\n\nThe help of all commands, written by `make docs`. `kubectl rolegate COMMAND` runs the same commands\n\
+                    ([plugin](guides/installing.md#as-a-plugin-of-kubectl)).\n\n| command | |\n|---|---|\n"
         .to_owned();
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
     let described = |command: clap::Command| {

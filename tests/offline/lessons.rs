@@ -36,7 +36,7 @@ fn is_file(word: &str) -> bool {
 fn what_tenants_can_do_thieves_gain_each_lesson_and_what_operators_do_has_tests_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-    let pages = ["docs/security.md", "tests/live/chaos/README.md", "docs/compatibility.md"].map(page);
+    let pages = ["tests/live/tenants/README.md", "tests/live/chaos/README.md", "tests/live/worlds/README.md"].map(page);
     let named = [
         named(&pages[0], "What a tenant can do"),
         named(&pages[0], "What a thief gains"),
@@ -62,12 +62,12 @@ fn what_tenants_can_do_thieves_gain_each_lesson_and_what_operators_do_has_tests_
 #[test]
 fn every_habit_of_the_stand_in_is_in_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/compatibility.md")).unwrap();
+    let page = fs::read_to_string(root.join("tests/live/worlds/README.md")).unwrap();
     let habits = fs::read_to_string(root.join("tests/live/worlds/habits.rs")).unwrap();
     let named: Vec<_> = habits.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(named.len() >= 9, "{named:?}");
     for name in named {
-        assert!(page.contains(&format!("\n| `{name}`: ")), "docs/compatibility.md lacks `{name}`");
+        assert!(page.contains(&format!("\n| `{name}`: ")), "tests/live/worlds/README.md lacks `{name}`");
     }
 }
 

@@ -152,8 +152,8 @@ fn each_reason_has_its_section_in_their_order() {
         let link = format!("[{reason}](#{})", reason.to_lowercase());
         assert!(page.contains(&link), "the list from A to Z lacks {reason}");
         let own = section(reasons, &format!("### {reason}"));
-        for row in ["| means |", "| shows |", "| ends |", "| do |"] {
-            assert!(own.contains(row), "{reason} has no row {row:?}");
+        for part in ["\n- **means**: ", "\n- **shows**: ", "\n- **ends**: ", "\n- **do**: "] {
+            assert!(own.contains(part), "{reason} has no part {part:?}");
         }
     }
 }
@@ -224,9 +224,26 @@ fn the_versions_of_the_page_are_those_that_are_built() {
     assert!(page.contains(&format!("the least that Cargo.toml asks for is {least}")), "{least}");
 }
 
+/// The page names the version of each neighbour that was last run, and `manifests` is for the newest version that is tested.
+#[test]
+fn the_versions_of_neighbours_and_of_manifests_are_those_that_are_run() {
+    let (page, tables) = (read("docs/compatibility.md"), read("tests/neighbours/README.md"));
+    let of_row = |row: &str| Some(row.strip_prefix("| last run | ")?.split(',').next()?.to_owned());
+    let versions: Vec<_> = tables.lines().filter_map(of_row).collect();
+    assert!(versions.len() >= 8, "{versions:?}");
+    for version in versions {
+        assert!(page.contains(&version), "docs/compatibility.md does not name {version}");
+    }
+    let kubernetes = version("tests/controlplane/go.mod", "k8s.io/kubernetes");
+    let minor = kubernetes.trim_start_matches('v').rsplit_once('.').unwrap().0;
+    assert!(page.contains(&format!("| {minor} | tested |")), "{minor}");
+    let option = format!("or left out; `{minor}` by default");
+    assert!(read("docs/cli.md").contains(&option), "`manifests --kubernetes` is for another version than {minor}");
+}
+
 #[test]
 fn what_is_said_to_be_recorded_is() {
-    let (page, fixtures) = (read("docs/compatibility.md"), read("tests/fixtures/reviews/README.md"));
+    let (page, fixtures) = (read("tests/live/worlds/README.md"), read("tests/fixtures/reviews/README.md"));
     let recorded = section(&page, "## Recorded, not run").split("\n### ").next().unwrap();
     let rows = recorded.lines().filter(|line| line.starts_with("| "));
     let versions: Vec<_> = rows.skip(1).filter_map(|row| row.split('|').nth(2)).map(str::trim).collect();

@@ -14,9 +14,9 @@ const KINDS: &[(&str, Minor)] =
     &[("ValidatingAdmissionPolicy", Minor(30)), ("ValidatingAdmissionPolicyBinding", Minor(30))];
 
 impl Default for Minor {
-    /// Returns the newest version that something differs for.
+    /// Returns the newest version that is tested.
     fn default() -> Self {
-        Self(36)
+        Self(37)
     }
 }
 

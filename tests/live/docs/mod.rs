@@ -32,6 +32,7 @@ macro_rules! pages {
 pages! {
     readme: "README.md" on Cluster::served();
     quick_start: "docs/guides/quick-start.md" on Cluster::empty();
+    held: "docs/held.md" on Cluster::served();
     leader_worker_sets: "docs/guides/leader-worker-sets.md" on Cluster::served().with("kwok,lws");
     role_based_groups: "docs/guides/role-based-groups.md" on Cluster::served();
     grove: "docs/guides/grove.md" on Cluster::served().defining(cluster::GROVE);

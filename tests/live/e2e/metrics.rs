@@ -53,7 +53,7 @@ fn are_documented(metrics: &str) {
         Some(if kind == "counter" { format!("{name}_total") } else { name.to_owned() })
     };
     let there: BTreeSet<_> = metrics.lines().filter_map(named).collect();
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operating.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).unwrap();
     let section = page.split("\n## ").find(|section| section.starts_with("Metrics")).unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `")).flat_map(|line| line.split('`'));
     let names = rows.clone().filter(|word| word.starts_with("rolegate_"));

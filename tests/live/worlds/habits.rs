@@ -1,4 +1,4 @@
-//! What operators were seen to do, each by its name in docs/compatibility.md.
+//! What operators were seen to do, each by its name in README.md.
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
