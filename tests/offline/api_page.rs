@@ -9,6 +9,7 @@ const HEAD: &str = "# API
 
 The fields of rolegate's kinds, written by `make docs` from the types. `[]` stands for an entry of a list, `{}` for a value of a map.
 The API server fills in a default that has its own sentence. [rules.md](rules.md) lists the further checks of the webhook.
+`kubectl explain rcoord.status --recursive` has the fields within those of the status that only the loop reads again.
 
 The RoleBasedGroup of `rolegate manifests --part optional-crds` has the same `spec.coordination[]` and `status` as a RoleCoordination.
 ";
@@ -40,6 +41,9 @@ fn kind(page: &mut String, definition: &Value) {
     }
 }
 
+/// Fields of the status that only the loop reads again: what is in them, `kubectl explain` tells.
+const OF_THE_LOOP: &[&str] = &["cohorts", "draining", "provisioning", "recoveries", "succeeded"];
+
 /// Schemas with fields, and the path of each.
 type Written = Vec<(Value, String)>;
 
@@ -52,7 +56,8 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
     }
     let same = twin.map(|(_, same)| same).unwrap_or_default();
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !same.contains(name)) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !same.contains(name))
+    {
         let path = format!("{at}{name}");
         let mut text = description(field);
         if required.contains(&name.as_str()) {
@@ -66,6 +71,9 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
             _ = write!(text, " Fields: those of `{known}`.");
         }
         _ = writeln!(page, "- `{path}` ({}): {text}", type_of(field));
+        if OF_THE_LOOP.contains(&path.as_str()) {
+            continue;
+        }
         if known.is_none() {
             if field["properties"].is_object() {
                 written.push((field["properties"].clone(), path.clone()));
@@ -78,13 +86,12 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
 /// The field whose own fields may also stand beside it, as `rollingUpdate` of KEP-30's flat form, and their names.
 fn twin(schema: &Value) -> Option<(&String, Vec<&String>)> {
     let all = schema["properties"].as_object()?;
-    let within = |field: &Value| {
-        let own = field["properties"].as_object();
-        own.into_iter().flatten().filter(|(name, own)| all.get(*name) == Some(own)).map(|(name, _)| name).collect()
+    let same = |field: &Value| -> Vec<&String> {
+        let is_in = |(name, other): &(&String, &Value)| field["properties"].get(name.as_str()) == Some(*other);
+        all.iter().filter(is_in).map(|(name, _)| name).collect()
     };
     // `podGroupPolicy` is refused in several places, with one description.
-    let mut twins = all.iter().map(|(name, field)| (name, within(field)));
-    twins.find(|(_, same): &(_, Vec<_>)| same.len() > 1)
+    all.iter().map(|(name, field)| (name, same(field))).find(|(_, same)| same.len() > 1)
 }
 
 /// Writes the fields of an object, or of the entries of a list or map.
