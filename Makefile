@@ -101,10 +101,10 @@ long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo
 	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --profile quick --test histories --test properties
 	ROLEGATE_PLACEMENTS=1000 ROLEGATE_DEVICES=1000 cargo test --locked --test live -- placement:: devices::the_scheduler
 
-chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes docs/reliability.md.
+chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes tests/live/chaos/README.md.
 	cargo test --locked --profile quick --test live -- chaos:: --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture
 
-fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes docs/reliability.md.
+fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes tests/live/chaos/README.md.
 	cargo test --locked --test live -- --ignored chaos::fuzz:: --test-threads=1 --nocapture
 
 neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling, JobSet and Karpenter, and runs rolegate beside each. UPDATE_DOCS=1 writes tests/neighbours/README.md.
@@ -130,7 +130,7 @@ soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_S
 	cargo test --locked --test live -- --ignored chaos::soak:: --test-threads=1 --nocapture
 
 bench: bench-review bench-plan bench-scale bench-create bench-ungate bench-restart ## All that follows, one after the other, and one table of what is to be reached. Half an hour with ROLEGATE_SCALE=1500.
-	@sed -n '/^<!-- targets -->/,/^<!-- end of targets -->/p' docs/performance.md | grep '^|'
+	@sed -n '/^<!-- targets -->/,/^<!-- end of targets -->/p' benches/README.md | grep '^|'
 
 bench-review: rig ## What a pod's review costs: rolegate between a constant answer and a webhook on controller-runtime.
 	cargo build --locked --release --bin rolegate --example bench --example bench-floor

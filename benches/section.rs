@@ -1,4 +1,4 @@
-//! Writes a section of `docs/performance.md`.
+//! Writes a section of `benches/README.md`.
 
 use std::fmt;
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Section {
 
     /// Replaces the section of the document.
     pub fn finish(self) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/README.md");
         let document = std::fs::read_to_string(&path).unwrap();
         let [begin, end] = [format!("<!-- {} -->\n", self.name), format!("<!-- end of {} -->", self.name)];
         let (before, rest) = document.split_once(&begin).expect("the document has the section");

@@ -4,7 +4,7 @@
 //!
 //! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `tls` → `cluster` → `server` → `cli`
 //!
-//! `docs/architecture.md` describes the flows and the invariants, and has a glossary.
+//! `src/README.md` describes the flows and the invariants, and has a glossary.
 
 #[cfg(test)]
 #[path = "../tests/common/build.rs"]

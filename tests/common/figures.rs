@@ -1,4 +1,4 @@
-//! Tables of pages in `docs/` whose rows are written by tests.
+//! Tables of pages whose rows are written by tests.
 
 use std::fs;
 use std::path::Path;
@@ -20,9 +20,9 @@ pub fn record_in(page: &str, table: &str, row: &[&str]) {
     fs::write(&path, with_row(&page, table, row[0], &line)).unwrap();
 }
 
-/// Records a row of `docs/reliability.md`.
+/// Records a row of `tests/live/chaos/README.md`.
 pub fn record(table: &str, row: &[&str]) {
-    record_in("docs/reliability.md", table, row);
+    record_in("tests/live/chaos/README.md", table, row);
 }
 
 fn with_row(page: &str, table: &str, name: &str, line: &str) -> String {

@@ -27,11 +27,22 @@ pub struct Fence {
     pub lines: Vec<String>,
 }
 
-/// The pages of the root and everything in `docs`, as seen from the crate's root.
+/// Pages outside of `docs`.
+const OUTSIDE: &[&str] = &[
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "benches/README.md",
+    "src/README.md",
+    "tests/cases/designs/README.md",
+    "tests/live/chaos/README.md",
+];
+
+/// The pages of the root, everything in `docs`, and what stands beside the code, as seen from the crate's root.
 pub fn pages() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found: Vec<_> =
-        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|page| root.join(page)).into();
+    let mut found: Vec<_> = OUTSIDE.iter().map(|page| root.join(page)).collect();
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

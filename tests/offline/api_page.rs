@@ -7,14 +7,10 @@ use serde_json::Value;
 
 const HEAD: &str = "# API
 
-The fields of rolegate's kinds, written by `make docs` from the types.
+The fields of rolegate's kinds, written by `make docs` from the types. `[]` stands for an entry of a list, `{}` for a value of a map.
+The API server fills in a default that has its own sentence. [rules.md](rules.md) lists the further checks of the webhook.
 
-- `[]` stands for an entry of a list, `{}` for a value of a map.
-- The API server fills in a default that has its own sentence.
-- [rules.md](rules.md) lists further checks of the webhook.
-
-A RoleBasedGroup in the shape of the designs (`rolegate manifests --part optional-crds`) has the same `spec.coordination[]` and `status` as a
-RoleCoordination.
+The RoleBasedGroup of `rolegate manifests --part optional-crds` has the same `spec.coordination[]` and `status` as a RoleCoordination.
 ";
 
 pub fn page() -> String {
@@ -49,8 +45,14 @@ type Written = Vec<(Value, String)>;
 
 /// Writes a row for each field below a schema, each followed by its own fields.
 fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
+    let twin = twin(schema);
+    if let Some((name, same)) = &twin {
+        let same: Vec<_> = same.iter().map(|name| format!("`{name}`")).collect();
+        _ = writeln!(page, "- {} (KEP-30's place for them): The same as in `{at}{name}`.", same.join(", "));
+    }
+    let same = twin.map(|(_, same)| same).unwrap_or_default();
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !same.contains(name)) {
         let path = format!("{at}{name}");
         let mut text = description(field);
         if required.contains(&name.as_str()) {
@@ -71,6 +73,18 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
             below(page, written, field, &path);
         }
     }
+}
+
+/// The field whose own fields may also stand beside it, as `rollingUpdate` of KEP-30's flat form, and their names.
+fn twin(schema: &Value) -> Option<(&String, Vec<&String>)> {
+    let all = schema["properties"].as_object()?;
+    let within = |field: &Value| {
+        let own = field["properties"].as_object();
+        own.into_iter().flatten().filter(|(name, own)| all.get(*name) == Some(own)).map(|(name, _)| name).collect()
+    };
+    // `podGroupPolicy` is refused in several places, with one description.
+    let mut twins = all.iter().map(|(name, field)| (name, within(field)));
+    twins.find(|(_, same): &(_, Vec<_>)| same.len() > 1)
 }
 
 /// Writes the fields of an object, or of the entries of a list or map.

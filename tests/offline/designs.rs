@@ -6,6 +6,8 @@ use std::path::Path;
 
 use rolegate_golden::{cases, file_of};
 
+const PAGE: &str = "tests/cases/designs/README.md";
+
 /// The last cells of the rows of all tables, with the number of the line.
 fn last_cells(page: &str) -> Vec<(usize, &str)> {
     let lines: Vec<_> = page.lines().collect();
@@ -20,22 +22,22 @@ fn last_cells(page: &str) -> Vec<(usize, &str)> {
 
 #[test]
 fn each_row_of_the_designs_names_cases_that_are_there() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/designs.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
     let all: BTreeSet<_> = cases().iter().map(|case| format!("{}: {}", file_of(case), case.name)).collect();
     let (mut named, mut wrong) = (BTreeSet::new(), Vec::new());
     for (line, cell) in last_cells(&page).into_iter().filter(|(_, cell)| *cell != "planned") {
         let of_row: Vec<_> = cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         if of_row.is_empty() {
-            wrong.push(format!("docs/designs.md:{line}: names no case"));
+            wrong.push(format!("{PAGE}:{line}: names no case"));
         }
         let lost = of_row.iter().filter(|case| !all.contains(*case));
-        wrong.extend(lost.map(|case| format!("docs/designs.md:{line}: no case {case:?}")));
+        wrong.extend(lost.map(|case| format!("{PAGE}:{line}: no case {case:?}")));
         named.extend(of_row);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let files: BTreeSet<_> = all.iter().filter(|case| case.starts_with("designs/")).map(|case| file(case)).collect();
     let lacking: Vec<_> = files.iter().filter(|of| !named.iter().any(|case| file(case) == **of)).collect();
-    assert!(files.len() == 5 && lacking.is_empty(), "docs/designs.md names no case of {lacking:?}");
+    assert!(files.len() == 5 && lacking.is_empty(), "{PAGE} names no case of {lacking:?}");
 }
 
 fn file(case: &str) -> &str {

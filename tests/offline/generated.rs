@@ -88,8 +88,8 @@ fn rules_page() -> String {
     use rolegate::rules::settings::why_fixed;
     use rolegate::rules::{Level, catalogue};
     let mut page =
-        "# Rules\n\nThe id of a rule is in messages and metrics. **E** refuses, **W** warns; `--rule ID=deny|warn|off` of `serve` and \
-         `check`\nchanges that, except for rules with a star. Golden cases specify each rule (`tests/cases/<object>/<rule>.yaml`).\n"
+        "# Rules\n\nMessages and metrics contain the id of a rule. **E** refuses an object, **W** warns. `--rule ID=deny|warn|off` of `serve` \
+         and\n`check` changes this, except for rules with a star. `tests/cases/<object>/<rule>.yaml` specifies each rule.\n"
             .to_owned();
     let mut object = "";
     for rule in catalogue() {
@@ -111,17 +111,17 @@ fn rules_page() -> String {
 /// Returns the page of what engines read, from the table of facts.
 fn engines_page() -> String {
     use rolegate::model::engine::{Computed, KINDS, SETTINGS};
-    let mut page = "# What engines read\n\nThe variables, labels and annotations of each engine that the annotation `rolegate.dev/engine` names, \
-                    and where each name was\nread. [The guide](guides/engines.md) shows them in use. Where two engines of one pod share a name, the \
-                    first one's counts.\n\nA variable that a flag takes is not read by the engine itself: the command line says \
-                    `--flag=$(NAME)`.\n"
+    let mut page = "# What engines read\n\nThe variables, labels and annotations that pods get for each engine in the annotation \
+                    `rolegate.dev/engine`\n([guide](guides/engines.md)). If two engines of a pod share a name, the value of the first one counts. \
+                    Where *read by* is a flag,\nthe engine does not read the variable itself: write `--flag=$(NAME)` in the command line. *Version* \
+                    is that of the engine in\nwhich the name was read; `src/core/model/engine/facts.rs` has the file.\n"
         .to_owned();
     for (word, kind, port) in KINDS {
         _ = write!(page, "\n## {word}\n\n");
         if let Some(port) = port {
-            _ = writeln!(page, "The processes meet at port {port}, unless `port` says another.\n");
+            _ = writeln!(page, "The processes meet at port {port} by default (setting `port`).\n");
         }
-        page.push_str("| name | is a | value | read by | version | read in |\n|---|---|---|---|---|---|\n");
+        page.push_str("| name | kind | value | read by | version |\n|---|---|---|---|---|\n");
         for fact in kind.facts() {
             let value = match fact.computed {
                 Computed::Fixed(value) => format!("`{value}`"),
@@ -129,11 +129,7 @@ fn engines_page() -> String {
                 other => other.words().to_owned(),
             };
             let (name, target) = (fact.name, fact.target.as_str());
-            _ = writeln!(
-                page,
-                "| `{name}` | {target} | {value} | {} | {} | {} |",
-                fact.read_by, fact.read.version, fact.read.source
-            );
+            _ = writeln!(page, "| `{name}` | {target} | {value} | {} | {} |", fact.read_by, fact.read.version);
         }
     }
     _ = write!(page, "\n## Settings\n\n| setting | values |\n|---|---|\n");

@@ -23,12 +23,12 @@ fn examples_of(command: &str) -> &'static Examples {
 }
 
 /// Number of commands from which an option is described once for all of them.
-const COMMON: usize = 3;
+const COMMON: usize = 2;
 
 /// Returns the reference page of the command line, from its definitions.
 fn page() -> String {
-    let mut page = "# Command line\n\nThe help texts of all commands, written by `make docs`. `kubectl rolegate COMMAND` runs the same \
-                    commands\n([plugin](guides/installing.md#as-a-plugin-of-kubectl)).\n\n| command | |\n|---|---|\n"
+    let mut page = "# Command line\n\nThe help of all commands, written by `make docs`. `kubectl rolegate COMMAND` runs the same commands\n\
+                    ([plugin](guides/installing.md#as-a-plugin-of-kubectl)).\n\n| command | |\n|---|---|\n"
         .to_owned();
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
     let described = |command: clap::Command| {

@@ -36,7 +36,7 @@ fn is_file(word: &str) -> bool {
 fn what_tenants_can_do_thieves_gain_each_lesson_and_what_operators_do_has_tests_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-    let pages = ["tests/live/tenants/README.md", "docs/reliability.md", "tests/live/worlds/README.md"].map(page);
+    let pages = ["tests/live/tenants/README.md", "tests/live/chaos/README.md", "tests/live/worlds/README.md"].map(page);
     let named = [
         named(&pages[0], "What a tenant can do"),
         named(&pages[0], "What a thief gains"),

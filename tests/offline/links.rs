@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::house::source::files;
 use crate::markdown::{anchors, links, pages, parse, read};
 
 /// Joins paths: `docs/guides` and `../rules.md` is `docs/rules.md`.
@@ -56,6 +57,25 @@ fn every_link_of_a_page_leads_somewhere() {
         }
     }
     assert!(count > 20, "links are written in another way: {count}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Pages that code, manifests and alerts name.
+#[test]
+fn every_page_that_is_named_outside_of_pages_is_there() {
+    let (mut count, mut faults) = (0, Vec::new());
+    for file in ["src", "deploy", "policies", "examples"].iter().flat_map(|root| files(Path::new(root))) {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        for rest in text.split("docs/").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"/-.#".contains(c)).unwrap_or(rest.len());
+            let target = format!("docs/{}", rest[..end].trim_end_matches('.'));
+            if target.contains(".md") {
+                count += 1;
+                faults.extend(fault("README.md", &target).map(|fault| format!("{}: {fault}", file.display())));
+            }
+        }
+    }
+    assert!(count > 50, "pages are named in another way: {count}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 

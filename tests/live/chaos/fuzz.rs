@@ -155,8 +155,8 @@ impl Fuzzer {
     fn found(&self) -> String {
         match files(&Path::new("tests/fuzz/regressions").join(&self.target)).len() {
             0 => "nothing".to_owned(),
-            1 => "1, mended".to_owned(),
-            count => format!("{count}, mended"),
+            1 => "1, corrected".to_owned(),
+            count => format!("{count}, corrected"),
         }
     }
 }

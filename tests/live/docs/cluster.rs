@@ -29,6 +29,8 @@ pub struct Cluster {
     served: bool,
     /// What the rolegate that serves may do beyond gates.
     allowed: Option<&'static str>,
+    /// The kinds whose objects `readyWhen` may name there.
+    watched: Option<&'static str>,
     /// The API server keeps an audit log.
     audited: bool,
 }
@@ -36,7 +38,7 @@ pub struct Cluster {
 impl Cluster {
     /// One without rolegate, which the page installs.
     pub fn empty() -> Self {
-        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: None, audited: false }
+        Self { extras: "kwok", definitions: Vec::new, served: false, allowed: None, watched: None, audited: false }
     }
 
     /// One in which rolegate serves from the beginning, and groups are defined.
@@ -52,6 +54,11 @@ impl Cluster {
     /// Where rolegate may do this as well.
     pub fn allowing(self, allowed: &'static str) -> Self {
         Self { allowed: Some(allowed), ..self }
+    }
+
+    /// Where `readyWhen` may name objects of these kinds.
+    pub fn watching(self, kinds: &'static str) -> Self {
+        Self { watched: Some(kinds), ..self }
     }
 
     /// With an audit log, which the page finds by `$AUDIT_LOG`.
@@ -83,7 +90,9 @@ impl Cluster {
         let mut running = Running { stage, rolegate: None, installed: None, installs: !self.served };
         if self.served {
             let launch = running.stage.launch().flag("name", "rolegate");
-            let launch = self.allowed.into_iter().fold(launch, |launch, allowed| launch.flag("allow", allowed));
+            let flags = [("allow", self.allowed), ("ready-kinds", self.watched)];
+            let flags = flags.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            let launch = flags.fold(launch, |launch, (name, value)| launch.flag(name, value));
             running.rolegate = Some(launch.start().await);
         }
         running

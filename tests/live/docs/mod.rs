@@ -41,11 +41,10 @@ pages! {
     placement: "docs/guides/placement.md" on Cluster::served();
     segment_sizes: "docs/guides/segment-sizes.md" on Cluster::served();
     elastic: "docs/guides/elastic.md" on Cluster::served().allowing("scale");
-    rollouts: "docs/guides/rollouts.md" on Cluster::served();
+    rollouts: "docs/guides/rollouts.md" on Cluster::served().allowing("recovery").watching("Job=jobs.v1.batch");
     recovery: "docs/guides/recovery.md" on Cluster::served().allowing("recovery");
     testing_your_specs: "docs/guides/testing-your-specs.md" on Cluster::empty();
     adopting: "docs/guides/adopting.md" on Cluster::served().audited();
-    migration: "docs/migration.md" on Cluster::served();
 }
 
 /// Pages whose commands another test looks at, each with what it does.
