@@ -52,7 +52,8 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
     }
     let same = twin.map(|(_, same)| same).unwrap_or_default();
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !same.contains(name)) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| !same.contains(name))
+    {
         let path = format!("{at}{name}");
         let mut text = description(field);
         if required.contains(&name.as_str()) {
