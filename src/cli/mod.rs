@@ -65,7 +65,7 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Show the mutated objects of files, without a cluster.
     Mutate(mutate::MutateArgs),
-    /// Judge the objects of files by the rules of the webhook, without a cluster.
+    /// Validate the objects of files by the rules of the webhook, without a cluster.
     Check(check::CheckArgs),
     /// Show the order of release of a group's pods, without a cluster.
     Plan(plan::PlanArgs),

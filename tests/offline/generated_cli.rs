@@ -28,7 +28,7 @@ const COMMON: usize = 2;
 /// Returns the reference page of the command line, from its definitions.
 fn page() -> String {
     let mut page = "# Command line\n\nThe help of all commands, written by `make docs`. `kubectl rolegate COMMAND` runs the same commands\n\
-                    ([plugin](guides/installing.md#as-a-plugin-of-kubectl)).\n\n| command | |\n|---|---|\n"
+                    ([plugin](guides/installing.md#as-a-plugin-of-kubectl)).\n\n"
         .to_owned();
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
     let described = |command: clap::Command| {
@@ -36,10 +36,9 @@ fn page() -> String {
         (command, arguments)
     };
     let commands: Vec<_> = commands().into_iter().map(described).collect();
-    for (command, _) in &commands {
-        let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
-        _ = writeln!(page, "| [`{name}`](#rolegate-{name}) | {} |", about.trim_end_matches('.'));
-    }
+    let links: Vec<_> = commands.iter().map(|(command, _)| command.get_name()).collect();
+    let links: Vec<_> = links.iter().map(|name| format!("[`{name}`](#rolegate-{name})")).collect();
+    _ = writeln!(page, "Commands: {}.", links.join(",\n"));
     page.push_str("\n## Options of several commands\n\n");
     let mut all: Vec<_> = commands.iter().flat_map(|(_, arguments)| arguments).collect();
     let is_common = |argument: &(String, String)| all.iter().filter(|other| **other == argument).count() >= COMMON;

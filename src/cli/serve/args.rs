@@ -101,7 +101,7 @@ pub struct ServeArgs {
     /// Duration for which an edited role of a coordinated rollout waits for edits of the others, and a whole segment for the other roles to be scaled.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     pub(super) settle: Duration,
-    /// Treatment of batches that are released as a whole and lack pods: `wait` or `release-after=DURATION`, which begins anew with a new
+    /// Treatment of batches that are released as a whole and lack pods: `wait` or `release-after=DURATION`, which begins again with a new
     /// leader.
     #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
     pub(super) incomplete: IncompleteBatch,
@@ -110,7 +110,7 @@ pub struct ServeArgs {
     pub(super) placement: Switch,
     #[command(flatten)]
     pub(super) room: RoomArgs,
-    /// Duration until placed pods without a node lose their room; begins anew with a new leader.
+    /// Duration until placed pods without a node lose their room; begins again with a new leader.
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub(super) bind_timeout: Duration,
     /// Maximum number of concurrent recoveries of all groups; by default a tenth of all segments, at least one.
