@@ -79,12 +79,11 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
 /// The field whose own fields may also stand beside it, as `rollingUpdate` of KEP-30's flat form, and their names.
 fn twin(schema: &Value) -> Option<(&String, Vec<&String>)> {
     let all = schema["properties"].as_object()?;
-    let within = |field: &Value| {
-        let own = field["properties"].as_object();
-        own.into_iter().flatten().filter(|(name, own)| all.get(*name) == Some(own)).map(|(name, _)| name).collect()
-    };
+    let mut twins = all.iter().map(|(name, field)| {
+        let own = field["properties"].as_object().into_iter().flatten();
+        (name, own.filter(|(name, own)| all.get(*name) == Some(own)).map(|(name, _)| name).collect())
+    });
     // `podGroupPolicy` is refused in several places, with one description.
-    let mut twins = all.iter().map(|(name, field)| (name, within(field)));
     twins.find(|(_, same): &(_, Vec<_>)| same.len() > 1)
 }
 
