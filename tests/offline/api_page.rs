@@ -86,12 +86,12 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
 /// The field whose own fields may also stand beside it, as `rollingUpdate` of KEP-30's flat form, and their names.
 fn twin(schema: &Value) -> Option<(&String, Vec<&String>)> {
     let all = schema["properties"].as_object()?;
-    let same = |field: &Value| -> Vec<&String> {
-        let is_in = |(name, other): &(&String, &Value)| field["properties"].get(name.as_str()) == Some(*other);
-        all.iter().filter(is_in).map(|(name, _)| name).collect()
-    };
+    let mut twins = all.iter().map(|(name, field)| {
+        let own = field["properties"].as_object().into_iter().flatten();
+        (name, own.filter(|(name, own)| all.get(*name) == Some(own)).map(|(name, _)| name).collect())
+    });
     // `podGroupPolicy` is refused in several places, with one description.
-    all.iter().map(|(name, field)| (name, same(field))).find(|(_, same)| same.len() > 1)
+    twins.find(|(_, same): &(_, Vec<_>)| same.len() > 1)
 }
 
 /// Writes the fields of an object, or of the entries of a list or map.

@@ -79,6 +79,14 @@ fn every_page_that_is_named_outside_of_pages_is_there() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Who has one minute reads one screen.
+#[test]
+fn the_readme_is_short() {
+    let text = std::fs::read_to_string("README.md").unwrap();
+    let words = text.split_whitespace().count();
+    assert!(words <= 900, "README.md has {words} words");
+}
+
 /// Readers cannot find a page that is in no index.
 #[test]
 fn the_index_names_every_page() {

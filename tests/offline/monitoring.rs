@@ -75,7 +75,7 @@ fn on_the_page(text: &str, names: &[String]) -> String {
     out.split('\n').map(|line| line.split(' ').map(word).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the page of the runbooks: what each alert means, whom it affects, and what to do.
+/// Returns the page of the runbooks: what each alert says, whom it affects, and what to do.
 fn runbooks() -> String {
     let names = names();
     alerts().iter().fold(RUNBOOKS.to_owned(), |page, alert| {
@@ -84,9 +84,9 @@ fn runbooks() -> String {
         let time = alert["for"].as_str().unwrap();
         let text = |key: &str| on_the_page(alert["annotations"][key].as_str().unwrap(), &names);
         let action = text("action").replacen("\n- ", "\n\n- ", 1);
-        let (description, impact) = (text("description"), text("impact"));
+        let (summary, impact) = (text("summary"), text("impact"));
         page + &format!(
-            "\n## {name}\n\n{description} (**{severity}**, after {time})\n\n**Affected**: {impact}\n\n**Do**: {action}\n"
+            "\n## {name}\n\n{summary} (**{severity}**, after {time}).\n\n**Affected**: {impact}\n\n**Do**: {action}\n"
         )
     })
 }
