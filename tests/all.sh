@@ -71,11 +71,9 @@ programs() {
     [[ ${#targets[@]} -gt 0 ]] || { say "no tests were built"; exit 1; }
 }
 
-# run NAME TARGET ARGUMENTS...: runs these tests of a target, and compares what ran with what is listed. `failed` has the names
-# of those that failed, and is empty if a test did not end.
-failed=()
+# run NAME TARGET ARGUMENTS...: runs these tests of a target, and compares what ran with what is listed.
 run() {
-    local name=$1 target=$2 listed result ran ignored status=0 log
+    local name=$1 target=$2 listed result ran ignored failed status=0 log
     shift 2
     log=$out/$name.log
     say "$name"
@@ -84,7 +82,6 @@ run() {
     measure "$name" env -C "${folder[$target]}" CARGO_MANIFEST_DIR="${folder[$target]}" RUSTC_BOOTSTRAP=1 \
         "${program[$target]}" -Zunstable-options --report-time --test-threads="$threads" "$@" > >(tee "$log") || status=$?
     wait $! || :
-    failed=()
     result=$(tail -n 5 "$log" | grep '^test result: ' || :)
     ran=$(awk '{ print $4 + $6 + $8 }' <<<"$result")
     ignored=$(awk '{ print $8 + 0 }' <<<"$result")
@@ -100,19 +97,6 @@ run() {
     fi
 }
 
-# again NAME TARGET: has up to five (a hundredth) of the tests that failed beside others run once more, one after the other.
-again() {
-    local name=$1 target=$2 names=("${failed[@]}") before=$threads passed_alone=1
-    [[ ${#names[@]} -gt 0 && ${#names[@]} -le 5 ]] || return 1
-    unset 'faults[-1]'
-    say "failed beside others, run again alone: ${names[*]}"
-    threads=1
-    run "$name-again" "$target" --exact "${names[@]}" || passed_alone=
-    threads=$before
-    [[ -n $passed_alone ]] || return 1
-    notes+=("FLAKY, passed alone: ${names[*]}")
-}
-
 # names TARGET PATTERN: the names of tests that match.
 names() { (cd "${folder[$1]}" && "${program[$1]}" --list --format terse) | sed -n 's/: test$//p' | grep -E "$2" || :; }
 
@@ -124,7 +108,7 @@ second_tier() {
     mapfile -t tests < <(names live "^($(IFS='|'; echo "${areas[*]}"))::(.*::)?tier2::")
     ends=$(($(date +%s) + cap * 60))
     while [[ $at -lt ${#tests[@]} && $(date +%s) -lt $ends ]]; do
-        run "tier2-$at" live --exact "${tests[@]:at:12}" || again "tier2-$at" live || :
+        run "tier2-$at" live --exact "${tests[@]:at:12}" || :
         at=$((at + 12))
     done
     left=("${tests[@]:at}")
@@ -141,7 +125,7 @@ suite() {
         say "$name has passed"
         return 0
     fi
-    run "$@" || again "$1" "$2" || return 0
+    run "$@" || return 0
     echo "$tree" >"$passed/$name"
     grep -P "^$name\t" "$out/counts.tsv" >"$passed/$name.count"
 }
@@ -170,7 +154,7 @@ for target in "${targets[@]}"; do
     if [[ $target != live ]]; then
         if [[ -n $all ]]; then suite "$target" "$target"; else run "$target" "$target" || :; fi
     elif [[ -z $all ]]; then
-        run live live --skip tier2:: "${skip[@]}" || again live live || :
+        run live live --skip tier2:: "${skip[@]}" || :
         second_tier
     else
         for area in $(names live . | sed 's/::.*//' | sort -u); do

@@ -75,16 +75,10 @@ for version in "$@"; do
     fi
     mapfile -t tests < <(cut -d'|' -f2 <<<"$list")
     log=target/versions-$version.log
-    # As in all.sh: a test that fails beside others has a second try alone.
     cargo test --locked --test live -- --include-ignored --test-threads="${THREADS:-3}" --exact "${tests[@]}" 2>&1 | tee "$log" || true
-    mapfile -t failed < <(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log")
-    if [[ ${#failed[@]} -gt 0 ]]; then
-        cargo test --locked --test live -- --include-ignored --test-threads=1 --exact "${failed[@]}" 2>&1 | tee -a "$log" || true
-    fi
     bad=()
     while IFS='|' read -r what name _; do
-        # The last line about a test counts.
-        [[ "$(sed -n "s/^test $name \(- .*\)\?\.\.\. \(ok\|FAILED\).*/\2/p" "$log" | tail -n 1)" == ok ]] || bad+=("$what (\`$name\`)")
+        [[ "$(sed -n "s/^test $name \(- .*\)\?\.\.\. \(ok\|FAILED\).*/\2/p" "$log")" == ok ]] || bad+=("$what (\`$name\`)")
     done <<<"$list"
     text=$(printf '%s, ' "${bad[@]}")
     text=${text%, }
