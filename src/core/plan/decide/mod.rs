@@ -36,7 +36,7 @@ pub mod unmade;
 pub mod waits;
 mod without_place;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
