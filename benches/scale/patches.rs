@@ -10,8 +10,7 @@ use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use rolegate::cluster::write::writer::release_patch;
-use rolegate::model::Queued;
+use rolegate::cluster::write::writer::{ReleaseEdits, release_patch};
 use rolegate::plan::PodRef;
 use rolegate::plan::decide::placed::Pin;
 use serde_json::{Value, json};
@@ -144,12 +143,8 @@ fn versioned(pod: &Pod) -> Patch<Value> {
 /// Returns the patch that rolegate sends.
 fn released(pod: &Pod, pin: &Pin) -> Value {
     let of = |text: &Option<String>| text.as_deref().unwrap().into();
-    release_patch(
-        &PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) },
-        (&[], &[]),
-        pin,
-        (Queued::Not, None),
-    )
+    let pod = PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) };
+    release_patch(&pod, ReleaseEdits { pin: Some(pin), ..ReleaseEdits::default() })
 }
 
 /// Returns a merge patch: it writes the full list of other gates, so it must name the resourceVersion of that list.

@@ -1,6 +1,6 @@
 //! Observes pods event by event, and implements the bare loop.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,7 @@ use kube::api::{Object, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
-use rolegate::cluster::write::writer::release_patch;
-use rolegate::model::Queued;
+use rolegate::cluster::write::writer::{ReleaseEdits, release_patch};
 use rolegate::plan::PodRef;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -213,7 +212,7 @@ impl Bare {
                     tokio::spawn(async move {
                         let _permit = permits.acquire().await.unwrap();
                         let pod = PodRef { name: name.as_str().into(), uid: uid.into() };
-                        let patch = release_patch(&pod, (&[], &[]), &BTreeMap::new(), (Queued::Not, None));
+                        let patch = release_patch(&pod, ReleaseEdits::default());
                         api.patch(&name, &PatchParams::default(), &Patch::Strategic(patch))
                             .await
                             .expect("a gate is lifted");

@@ -40,10 +40,9 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use rolegate::api::rbg::ROLE_BASED_GROUP;
-use rolegate::cluster::write::writer::release_patch;
-use rolegate::model::Queued;
+use rolegate::cluster::write::writer::{ReleaseEdits, release_patch};
 use rolegate::mutate::late_labels;
-use rolegate::plan::{Pin, PodRef};
+use rolegate::plan::PodRef;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -256,7 +255,7 @@ impl Scene {
         let uids: HashMap<_, _> = all.map(|pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap())).collect();
         let lift = async |name: String| {
             let pod = PodRef { name: name.as_str().into(), uid: uids[&name].as_str().into() };
-            let patch = Patch::Strategic(release_patch(&pod, (&[], &[]), &Pin::new(), (Queued::Not, None)));
+            let patch = Patch::Strategic(release_patch(&pod, ReleaseEdits::default()));
             pods.patch(&name, &PatchParams::default(), &patch).await.unwrap();
         };
         let (begun, before) = (Instant::now(), process::cpu(server));

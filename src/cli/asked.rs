@@ -91,7 +91,7 @@ impl Outcome {
         let at = Moment(jiff::Timestamp::now().as_second()).max(since);
         let annotations: BTreeSet<_> = requests.iter().map(|request| request.annotation).collect();
         let written =
-            if self.dry_run { Ok(()) } else { resumed::resume(&connection.client, group, (&annotations, at)).await };
+            if self.dry_run { Ok(()) } else { resumed::resume(&connection.client, group, &annotations, at).await };
         match written {
             Ok(()) => {
                 let of = requests.into_iter().map(|request| request.of).collect();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 
-use crate::cluster::locked::locked;
+use crate::cluster::locked::{locked, tell};
 use crate::model::IgnoredResources;
 use crate::plan::Sight;
 use crate::plan::placement::Capacity;
@@ -13,7 +13,7 @@ use crate::plan::placement::Capacity;
 /// Nodes and pods for placement, shared by the loop that reads them and the watches that write them. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct SharedCapacity {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownCapacity>>,
     changed: Arc<Notify>,
     wish: Arc<watch::Sender<Wish>>,
     /// True once nodes and pods are listed, or the API server has refused to list them.
@@ -34,7 +34,7 @@ pub struct Wish {
 }
 
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownCapacity {
     pub capacity: Capacity,
     pub nodes_listed: bool,
     pub pods_listed: bool,
@@ -42,7 +42,7 @@ pub struct Known {
     pub refused: Option<String>,
 }
 
-impl Known {
+impl KnownCapacity {
     /// Returns a state in which nothing is known, where these resources need not be on a node.
     pub fn ignoring(ignored: IgnoredResources) -> Self {
         Self { capacity: Capacity::ignoring(ignored), ..Self::default() }
@@ -56,7 +56,7 @@ impl Known {
 impl SharedCapacity {
     /// Returns a capacity of which nothing is known, where these resources need not be on a node.
     pub fn ignoring(ignored: IgnoredResources) -> Self {
-        Self { known: Arc::new(Mutex::new(Known::ignoring(ignored))), ..Self::default() }
+        Self { known: Arc::new(Mutex::new(KnownCapacity::ignoring(ignored))), ..Self::default() }
     }
 
     /// Passes the current sight of the capacity to `look`, which may take room in it.
@@ -67,8 +67,7 @@ impl SharedCapacity {
             None if known.is_listed() => Sight::Known(&mut known.capacity),
             None => Sight::NotYet,
         });
-        let devices = known.capacity.asks_for_devices();
-        self.devices.send_if_modified(|before| std::mem::replace(before, devices) != devices);
+        tell(&self.devices, known.capacity.asks_for_devices());
         result
     }
 
@@ -93,19 +92,12 @@ impl SharedCapacity {
     }
 
     /// Changes the capacity and wakes the loop.
-    pub fn write(&self, change: impl FnOnce(&mut Known)) {
-        let (answers, claims, devices) = {
-            let mut known = locked(&self.known);
-            change(&mut known);
-            (
-                known.refused.is_some() || known.is_listed(),
-                known.capacity.has_claims(),
-                known.capacity.asks_for_devices(),
-            )
-        };
-        self.devices.send_if_modified(|before| std::mem::replace(before, devices) != devices);
-        self.claims.send_if_modified(|before| std::mem::replace(before, claims) != claims);
-        self.answers.send_if_modified(|before| std::mem::replace(before, answers) != answers);
+    pub fn write(&self, change: impl FnOnce(&mut KnownCapacity)) {
+        let mut known = locked(&self.known);
+        change(&mut known);
+        tell(&self.devices, known.capacity.asks_for_devices());
+        tell(&self.claims, known.capacity.has_claims());
+        tell(&self.answers, known.refused.is_some() || known.is_listed());
         self.changed.notify_one();
     }
 

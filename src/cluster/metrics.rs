@@ -1,9 +1,10 @@
-//! Metrics of the loop.
+//! Metrics of the loop, and of requests to the API server.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 
+use http::{Method, StatusCode};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, EncodeLabelValue, EncodeMetric,
@@ -57,44 +58,14 @@ pub struct LoopMetrics {
     pub scales: By<Counter>,
     pub recovery_deletions: By<Counter, 2>,
     pub recoveries: By<Gauge>,
-    pub requests: RequestMetrics,
+    pub requests_made: By<Counter>,
+    pub requests: By<Gauge>,
+    pub request_seconds: Histogram,
     pub segments: By<Gauge>,
     pub write_limit: Gauge,
     pub entries: By<Gauge>,
     updated: Family<Rolling, Share>,
     skew: Family<Rolling, Share>,
-}
-
-/// Metrics of requests for nodes.
-#[derive(Clone, Debug)]
-pub struct RequestMetrics {
-    pub made: By<Counter>,
-    pub now: By<Gauge>,
-    pub seconds: Histogram,
-}
-
-impl RequestMetrics {
-    fn register(registry: &mut Registry) -> Self {
-        Self {
-            made: shown(
-                registry,
-                "node_requests",
-                "Requests for nodes for batches that fit nowhere: made, given up, and those after which the batch was released",
-            ),
-            now: shown(
-                registry,
-                "node_requests_now",
-                "Batches for which nodes are requested now, or were in vain, by state",
-            ),
-            seconds: shown_as(
-                registry,
-                "node_request_seconds",
-                "From a request for nodes to the release of its batch",
-                None,
-                Histogram::new(REQUEST_BUCKETS),
-            ),
-        }
-    }
 }
 
 impl LoopMetrics {
@@ -148,7 +119,23 @@ impl LoopMetrics {
                 "recoveries",
                 "Batches that are made anew, were within the window, or are not for now or for good, by state",
             ),
-            requests: RequestMetrics::register(registry),
+            requests_made: shown(
+                registry,
+                "node_requests",
+                "Requests for nodes for batches that fit nowhere: made, given up, and those after which the batch was released",
+            ),
+            requests: shown(
+                registry,
+                "node_requests_now",
+                "Batches for which nodes are requested now, or were in vain, by state",
+            ),
+            request_seconds: shown_as(
+                registry,
+                "node_request_seconds",
+                "From a request for nodes to the release of its batch",
+                None,
+                Histogram::new(REQUEST_BUCKETS),
+            ),
             segments: shown(
                 registry,
                 "segments",
@@ -176,7 +163,7 @@ impl LoopMetrics {
             (&self.events, &["written", "failed", "dropped", "limited", "gone"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
-            (&self.requests.made, &["requested", "given_up", "whole"]),
+            (&self.requests_made, &["requested", "given_up", "whole"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&[("outcome", *outcome)]));
@@ -261,4 +248,54 @@ where
 /// Counts what has ended, by its outcome.
 pub fn count(family: &By<Counter>, outcome: &'static str) {
     family.get_or_create(&[("outcome", outcome)]).inc();
+}
+
+/// Code of requests without an answer.
+pub const NO_ANSWER: &str = "none";
+
+/// Counter of requests to the API server. A missing right or throttling shows here first. Clones count into the same numbers.
+#[derive(Clone, Debug, Default)]
+pub struct ApiRequests(Family<[(&'static str, String); 2], Counter>);
+
+impl ApiRequests {
+    pub fn register(registry: &mut Registry) -> Self {
+        let help = "Requests to the API server by HTTP method and status; \"none\" if no answer came";
+        let requests = Self(shown(registry, "api_requests", help));
+        // Initialized, so that an alert sees the first one.
+        for method in [Method::GET, Method::POST, Method::PATCH] {
+            for code in [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS] {
+                _ = requests.of(method.as_str(), code.as_str());
+            }
+        }
+        requests
+    }
+
+    pub fn begin(&self, method: &Method) -> InFlight {
+        InFlight { requests: self.clone(), method: method.clone(), code: None }
+    }
+
+    /// Returns the counter of an HTTP method and a status.
+    pub fn of(&self, method: &str, code: &str) -> Counter {
+        self.0.get_or_create(&[("method", method.to_owned()), ("code", code.to_owned())]).clone()
+    }
+}
+
+/// One request in flight. Dropped before an answer, it counts as unanswered.
+pub struct InFlight {
+    requests: ApiRequests,
+    method: Method,
+    code: Option<StatusCode>,
+}
+
+impl InFlight {
+    pub fn answered(&mut self, code: StatusCode) {
+        self.code = Some(code);
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let code = self.code.as_ref().map_or(NO_ANSWER, StatusCode::as_str);
+        self.requests.of(self.method.as_str(), code).inc();
+    }
 }

@@ -6,8 +6,8 @@
 
 pub mod capacity;
 pub mod certificates;
-pub mod entries;
 pub mod failure;
+pub mod gauges;
 pub mod index;
 pub mod leader_flags;
 pub mod lease;
@@ -16,8 +16,6 @@ pub mod metrics;
 pub mod objects;
 pub mod read;
 pub mod registration;
-pub mod requests;
 pub mod run;
-pub mod stances;
 pub mod watch;
 pub mod write;

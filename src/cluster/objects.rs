@@ -118,10 +118,10 @@ impl<T: Clone + DeserializeOwned> Objects<T> {
 }
 
 /// A request, or why it cannot be built.
-pub type Asked = kube::Result<Request<Vec<u8>>>;
+pub type RequestResult = kube::Result<Request<Vec<u8>>>;
 
 /// Builds the request for one object, to be read as text.
-pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Asked {
+pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> RequestResult {
     asked(kind, namespace, Some(name), |requests| requests.get(name, &GetParams::default()))
 }
 
@@ -131,18 +131,18 @@ pub async fn read(client: &Client, kind: ObjectKind, namespace: &str, name: &str
 }
 
 /// Builds the discovery request for the version of a kind, to be read as text.
-pub fn versions(kind: ObjectKind) -> Asked {
+pub fn versions(kind: ObjectKind) -> RequestResult {
     let request = Request::get(root(kind)).body(Vec::new());
     request.map_err(|error| kube::Error::BuildRequest(RequestError::BuildRequest(error)))
 }
 
 /// Builds the request for a list, to be read as text.
-pub fn list(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Asked {
+pub fn list(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> RequestResult {
     asked(kind, namespace, None, |requests| requests.list(params))
 }
 
 /// Builds the request for a list of metadata, to be read as text.
-pub fn list_metadata(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Asked {
+pub fn list_metadata(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> RequestResult {
     asked(kind, namespace, None, |requests| requests.list_metadata(params))
 }
 
@@ -151,7 +151,7 @@ fn asked(
     namespace: Option<&str>,
     name: Option<&str>,
     ask: impl FnOnce(Requests) -> Result<Request<Vec<u8>>, RequestError>,
-) -> Asked {
+) -> RequestResult {
     let root = root(kind);
     let requests = Requests::new(match namespace.filter(|_| kind.namespaced) {
         Some(namespace) => format!("{root}/namespaces/{namespace}/{}", kind.plural),

@@ -50,7 +50,8 @@ impl GateLoop {
         executor: Executor,
         options: LoopOptions,
         metrics: LoopMetrics,
-        (leader, unled): (watch::Receiver<bool>, watch::Receiver<Option<Duration>>),
+        leader: watch::Receiver<bool>,
+        unled: watch::Receiver<Option<Duration>>,
         capacity: Option<SharedCapacity>,
     ) -> Self {
         let (done, results) = mpsc::unbounded_channel();
@@ -119,9 +120,9 @@ impl GateLoop {
             self.metrics.batch_release_seconds.observe(time.as_secs_f64());
         }
         for news in self.reconciler.take_requests() {
-            count(&self.metrics.requests.made, news.as_str());
+            count(&self.metrics.requests_made, news.as_str());
             if let RequestNews::Whole(time) = news {
-                self.metrics.requests.seconds.observe(time.as_secs_f64());
+                self.metrics.request_seconds.observe(time.as_secs_f64());
             }
         }
     }
@@ -219,7 +220,7 @@ impl GateLoop {
         let recoveries = decided().flat_map(|decided| &decided.recoveries).map(|phase| (phase.as_str(), 1));
         show(&metrics.recoveries, "state", Phase::WORDS, recoveries);
         let requests = decided().flat_map(|decided| &decided.requests).map(|phase| (phase.as_str(), 1));
-        show(&metrics.requests.now, "state", entry::Phase::WORDS, requests);
+        show(&metrics.requests, "state", entry::Phase::WORDS, requests);
         metrics.recoveries.get_or_create(&[("state", "Paused")]).set(sum(|decided| decided.paused));
         let of_segments = decided().map(|decided| decided.segments).fold([0_i64; 5], |sums, counts| {
             let SegmentCounts { wanted, released, present, draining, deferred } = counts;

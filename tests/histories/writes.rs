@@ -3,8 +3,8 @@
 use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
-use rolegate::cluster::write::writer::{Written, release_patch, released, status_patch, written};
-use rolegate::model::{Queued, ScaledWorkload, WorkloadKind};
+use rolegate::cluster::write::writer::{ReleaseEdits, Written, release_patch, released, status_patch, written};
+use rolegate::model::{ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
 use rolegate::plan::{Answer as Found, Ended, Judged, Loss, Suspect, Target, Verdict};
 
@@ -30,7 +30,15 @@ impl Replica {
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
             Request::Release { pod, labels, pod_groups, pin } => {
-                let mut patch = release_patch(&pod, (&labels, &pod_groups), &pin, (Queued::Not, None));
+                let mut patch = release_patch(
+                    &pod,
+                    ReleaseEdits {
+                        labels: &labels,
+                        pod_groups: &pod_groups,
+                        pin: Some(&pin),
+                        ..ReleaseEdits::default()
+                    },
+                );
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)

@@ -77,7 +77,7 @@ pub(super) async fn start(
     let settle = SignedDuration::try_from(args.ca_settle).unwrap_or(SignedDuration::MAX);
     let policy = Policy { settle, ..Policy::for_leaf(leaf) };
     let (certificates, publication) =
-        Certificates::new(client.clone(), (&args.namespace, &secret), identity, policy, store.clone());
+        Certificates::new(client.clone(), &args.namespace, &secret, identity, policy, store.clone());
     let standing = certificates.standing();
     parts.add("certificates", certificates.run(stop.clone()));
     let keep = match args.webhooks {

@@ -20,13 +20,14 @@ pub use args::{LogFormat, ServeArgs};
 use crate::cli::connection::Failure;
 use crate::cli::terminal::in_words;
 use crate::cluster::capacity::SharedCapacity;
+use crate::cluster::gauges;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::leader_flags;
 use crate::cluster::lease::{Election, LeaseOptions};
+use crate::cluster::metrics::ApiRequests;
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::shortages::Shortages;
-use crate::cluster::requests::ApiRequests;
 use crate::cluster::run::GateLoop;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
@@ -36,7 +37,6 @@ use crate::cluster::write::events::Events;
 use crate::cluster::write::executor::Executor;
 use crate::cluster::write::topologies::TopologyKeeper;
 use crate::cluster::write::writer::Writer;
-use crate::cluster::{entries, stances};
 use crate::model::Others;
 use crate::model::{Mode, Serving};
 use crate::mutate::PodSettings;
@@ -139,7 +139,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let (serving, rules) = (args.serving(), args.modes.rules()?);
     let index = prepared_index(&args, &serving, rules);
     tell_mode(&args, &serving, rules);
-    stances::show(&mut registry, index.clone(), serving.mode);
+    gauges::show_stances(&mut registry, index.clone(), serving.mode);
     let sources = sources(&args, &serving, &client, &index);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
@@ -148,7 +148,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
-    let leads = (leader.clone(), election.unled());
+    let unled = election.unled();
     parts.add("election", election.run(draining.clone()));
     // Its budget of reads is separate from that of reviews.
     let own = Lookup::new(client.clone(), index.clone(), options);
@@ -161,7 +161,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), ages, capacity));
     }
-    entries::show(&mut registry, lookup.clone(), capacity.clone());
+    gauges::show_entries(&mut registry, lookup.clone(), capacity.clone());
     let source = Source {
         client: client.clone(),
         index: lookup.index().clone(),
@@ -173,7 +173,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let page = status_page(&args, source, &stop)?;
     let shortages = Shortages::new(client.clone(), lookup.index().clone(), capacity.clone());
-    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leads, capacity);
+    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader.clone(), unled, capacity);
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits { body_memory: args.body_memory, ..Limits::default() }.within(open_files());

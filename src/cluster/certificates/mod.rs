@@ -106,7 +106,8 @@ impl Certificates {
     /// Returns the certificates in the Secret `namespace`/`name`, served by `store`, as kept by the replica `identity`.
     pub fn new(
         client: Client,
-        (namespace, name): (&str, &str),
+        namespace: &str,
+        name: &str,
         identity: &str,
         policy: Policy,
         store: CertStore,

@@ -27,14 +27,14 @@ struct OfKind {
 
 impl OfKind {
     /// Stores an object, or removes it with `None`; returns whether that changes anything.
-    fn put(&mut self, (namespace, name): &Name, object: Option<SeenObject>) -> bool {
+    fn put(&mut self, (namespace, name): &Name, object: Option<&SeenObject>) -> bool {
         let known = self.objects.entry(namespace.clone()).or_default();
-        if known.get(name).map(|known| &**known) == object.as_ref() {
+        if known.get(name).map(|known| &**known) == object {
             return false;
         }
         let all = Arc::make_mut(known);
         match object {
-            Some(object) => _ = all.insert(name.clone(), Arc::new(object)),
+            Some(object) => _ = all.insert(name.clone(), Arc::new(object.clone())),
             None => _ = all.remove(name),
         }
         self.objects.retain(|_, objects| !objects.is_empty());
@@ -76,69 +76,51 @@ impl Index {
 
     /// Returns the kinds of the objects that groups wait for.
     pub fn waited_for(&self) -> BTreeSet<AwaitedKind> {
-        let groups = self.carriers.all().map(|(_, claims)| &claims.group);
-        let all = groups.flat_map(|group| group.coordinations.iter().flat_map(Coordination::ready_when));
-        let awaited = all.filter_map(|when| Some(when.object.as_ref()?.kind.clone()));
-        let groups = self.carriers.all().map(|(_, claims)| &claims.group);
-        awaited.chain(groups.flat_map(|group| requested_by(group)).map(AwaitedKind::of)).collect()
+        self.carriers.all().flat_map(|(_, claims)| awaited_kinds(&claims.group)).collect()
     }
 
     /// Applies an event of the watch of such a kind.
     pub fn awaited_change(&mut self, kind: ObjectKind, scope: Option<&str>, change: Change<ConditionedObject>) {
         let key: (AwaitedKind, Scope) = (AwaitedKind::of(kind), scope.map(Into::into));
         let of_kind = self.awaited_objects.get_or_insert_default().0.entry(key.clone()).or_default();
-        let name = |object: &ConditionedObject| super::name_of(object.meta());
         let is_request = request_kinds().any(|known| known == kind);
         let seen = if is_request { SeenObject::with_messages } else { SeenObject::of };
-        let is_there = matches!(change, Change::Applied(_));
-        let changed = match change {
-            Change::Listed(all) => {
-                (of_kind.served, of_kind.objects) = (Some(true), HashMap::new());
-                all.iter().for_each(|object| _ = of_kind.put(&name(object), Some(seen(object))));
-                None
-            }
-            // It is told again and again.
-            Change::NotServed if of_kind.served == Some(false) => return,
-            Change::NotServed => {
-                (of_kind.served, of_kind.objects) = (Some(false), HashMap::new());
-                None
-            }
-            Change::Applied(object) | Change::Deleted(object) => {
-                let name = name(&object);
-                if !of_kind.put(&name, is_there.then(|| seen(&object))) {
-                    return;
-                }
-                Some(name)
-            }
+        // That a kind is not served is told again and again.
+        let mut is_news = change.is_served().is_some_and(|served| served || of_kind.served != Some(false));
+        if let Some(served) = change.is_served() {
+            (of_kind.served, of_kind.objects) = (Some(served), HashMap::new());
+        }
+        let change = change.map(|object| (super::name_of(object.meta()), seen(&object)));
+        let mut changed = None;
+        let there = change.there().iter().map(|(name, object)| (name, Some(object)));
+        for (name, object) in there.chain(change.gone().map(|(name, _)| (name, None))) {
+            is_news |= of_kind.put(name, object);
+            changed = Some(name).filter(|_| change.is_served().is_none());
+        }
+        let is_meant = |group: &Group| {
+            let is_here = changed.is_none_or(|(namespace, _)| *namespace == group.key.namespace);
+            is_news && is_here && awaited_kinds(group).any(|awaited| awaited == key.0)
         };
-        let waiting = self.carriers.all().filter(|(_, claims)| waits_for(&claims.group, &key.0, changed.as_ref()));
+        let waiting = self.carriers.all().filter(|(_, claims)| is_meant(&claims.group));
         let waiting: Vec<GroupKey> = waiting.map(|(key, _)| key.clone()).collect();
         self.dirty.extend(waiting);
     }
 
     /// Returns the objects that a group may wait for.
     pub(super) fn awaited_by(&self, group: &Group) -> AwaitedObjects {
-        let awaits = group.coordinations.iter().flat_map(Coordination::ready_when).any(|when| when.object.is_some());
-        let waits = awaits || requested_by(group).next().is_some();
         match &self.awaited_objects {
-            Some(awaited) if waits => awaited.of(&group.key.namespace),
+            Some(awaited) if awaited_kinds(group).next().is_some() => awaited.of(&group.key.namespace),
             _ => AwaitedObjects::Unknown,
         }
     }
 }
 
-/// Reports whether a group names an object of a kind, or with a name one in its namespace.
-fn waits_for(group: &Group, kind: &AwaitedKind, name: Option<&Name>) -> bool {
-    let mut objects =
-        group.coordinations.iter().flat_map(Coordination::ready_when).filter_map(|when| when.object.as_ref());
-    let is_requested = || requested_by(group).any(|requested| AwaitedKind::of(requested) == *kind);
-    name.is_none_or(|(namespace, _)| *namespace == group.key.namespace)
-        && (objects.any(|object| object.kind == *kind) || is_requested())
-}
-
-/// Returns the kinds of objects by which a group requests nodes.
-fn requested_by(group: &Group) -> impl Iterator<Item = ObjectKind> {
-    group.batched().filter_map(|(coordination, _)| Some(coordination.provision()?.by.kind()))
+/// Returns the kinds of the objects that a group names, or by which it requests nodes.
+fn awaited_kinds(group: &Group) -> impl Iterator<Item = AwaitedKind> {
+    let all = group.coordinations.iter().flat_map(Coordination::ready_when);
+    let named = all.filter_map(|when| Some(when.object.as_ref()?.kind.clone()));
+    let requests = group.batched().filter_map(|(coordination, _)| Some(coordination.provision()?.by.kind()));
+    named.chain(requests.map(AwaitedKind::of))
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::context::Context;
-use super::store::{Store, Stored};
+use super::store::{Store, Stored, Tombstones, is_older};
 use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
-use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::claims::{Claims, role_based_group};
 use crate::model::{Group, GroupKey, WorkloadKey};
 use crate::rules::{Judged, Violation, judge_group};
@@ -89,21 +88,21 @@ pub(super) struct Carriers {
     /// Objects, and those that name a group.
     objects: Store<Id, CarrierObject>,
     gone: Tombstones<Id>,
-    claims: HashMap<GroupKey, Carried>,
+    claims: HashMap<GroupKey, ClaimedGroup>,
     /// Groups whose reading or faults depend on a workload.
     by_workload: HashMap<WorkloadKey, HashSet<GroupKey>>,
 }
 
 /// The claims on a group, and the faults of the group.
 #[derive(Debug)]
-struct Carried {
+struct ClaimedGroup {
     claims: Claims,
     /// The RoleBasedGroup of the same name that the faults were judged with.
     rbg: Option<Arc<Group>>,
     faults: Arc<[Violation]>,
 }
 
-impl Carried {
+impl ClaimedGroup {
     /// Reports whether rules that read only the group and its RoleBasedGroup find the same faults.
     fn is_judged_like(&self, group: &Group, rbg: Option<&Group>) -> bool {
         let same_rbg = match (self.rbg.as_deref(), rbg) {
@@ -192,8 +191,13 @@ impl Carriers {
 
     /// Removes the objects that a watch has not listed; returns their groups. An object that the watch had reported gets a
     /// tombstone.
-    pub(super) fn keep_only(&mut self, source: SourceId, kind: ObjectKind, listed: &[CarrierObject]) -> Vec<GroupKey> {
-        let listed: HashSet<_> = listed.iter().map(CarrierObject::id).collect();
+    pub(super) fn keep_only<'a>(
+        &mut self,
+        source: SourceId,
+        kind: ObjectKind,
+        listed: impl IntoIterator<Item = &'a CarrierObject>,
+    ) -> Vec<GroupKey> {
+        let listed: HashSet<_> = listed.into_iter().map(CarrierObject::id).collect();
         let gone = self.objects.keep_only(source, |id| id.0 != kind || listed.contains(id));
         let note = |(id, known): (Id, Stored<CarrierObject>)| {
             if known.source.is_some() {
@@ -258,7 +262,7 @@ impl Carriers {
                 old.filter(|old| because == Because::Carrier && old.is_judged_like(&claims.group, rbg.as_deref()));
             let judge = || judge_group(&claims.group, None, &context.world_of(&claims.group)).errors.into();
             let faults = judged.map_or_else(judge, |old| old.faults);
-            self.claims.insert(key.clone(), Carried { claims, rbg, faults });
+            self.claims.insert(key.clone(), ClaimedGroup { claims, rbg, faults });
         }
     }
 

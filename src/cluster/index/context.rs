@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::named::Named;
+use super::store::Named;
 use super::workloads::Workloads;
 use crate::api::status::{Condition, GroupStatus};
 use crate::model::{Group, GroupKey, Layers, Sources, Standing, Workload, WorkloadKey};

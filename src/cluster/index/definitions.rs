@@ -27,11 +27,12 @@ impl Definitions {
             |definition: &Definition| CARRIERS.iter().any(|kind| kind.crd_name() == definition.meta().display_name());
         let name = |definition: &Definition| definition.meta().display_name().to_owned();
         let is_of_trees = |one: &&Definition| one.meta().display_name() == POD_GROUP.crd_name();
-        match &change {
-            Change::Listed(all) => self.dialect = all.iter().find(is_of_trees).and_then(dialect),
-            Change::Applied(one) if is_of_trees(&one) => self.dialect = dialect(one),
-            Change::Deleted(one) if is_of_trees(&one) => self.dialect = None,
-            Change::Applied(_) | Change::Deleted(_) | Change::NotServed => {}
+        let of_trees = change.there().iter().find(is_of_trees);
+        if of_trees.is_some()
+            || matches!(change, Change::Listed(_))
+            || change.gone().is_some_and(|one| is_of_trees(&one))
+        {
+            self.dialect = of_trees.and_then(dialect);
         }
         let versions = |all: &HashMap<String, Definition>| -> HashMap<String, _> {
             let version = |one: &Definition| (one.metadata.uid.clone(), one.metadata.generation);

@@ -1,9 +1,9 @@
-//! Objects looked up by name beside groups, from watches or single reads.
+//! Objects looked up by name beside groups, from watches or single reads; and what topologies say of the layers of a group.
 
 use std::sync::Arc;
 
 use super::carriers::Because;
-use super::named::{Named, Report};
+use super::store::{Named, Report};
 use super::trees::KaiLevels;
 use super::{Index, Name, SourceId};
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
@@ -11,7 +11,7 @@ use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
 use crate::api::{ClusterTopology, ObjectKind, PodCliqueSet, PodGroup};
 use crate::cluster::index::{Change, Readable};
-use crate::model::{CliqueSet, Dialect, GangTree, GroupKey, Layers};
+use crate::model::{CliqueSet, Dialect, GangTree, Group, GroupKey, Layers};
 
 /// How an object of a kind is read.
 type Reading<T> = fn(ObjectKind, &<T as LookedUp>::Object) -> T;
@@ -92,15 +92,30 @@ impl Index {
 
     /// Applies an event of the watch of such a kind.
     pub fn looked_up_change<T: LookedUp>(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report<T>>) {
-        if let Some(served) = self.heard(source, &change) {
-            self.served.insert(kind, served);
-        }
+        self.heard(source, kind, &change);
         let touched = match &change {
             Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(name.clone()),
             Change::Listed(_) | Change::NotServed => None,
         };
         T::PLACE.1(self).take(rank::<T>(kind), source, change);
         T::touch(self, touched.as_ref());
+    }
+
+    /// Returns the indexes of coordinations whose layer is missing. None is missing before the ClusterTopologies are listed.
+    pub(super) fn missing_layers(&self, group: &Group) -> impl Iterator<Item = usize> {
+        let known = CLUSTER_TOPOLOGIES.iter().all(|kind| self.is_served(*kind).is_some());
+        group.batched().filter(move |_| known).filter_map(|(coordination, batching)| {
+            let (topology, layer) = batching.layer()?;
+            self.layer_key(topology, layer).is_none().then_some(coordination.index)
+        })
+    }
+
+    /// Returns the node label of the domains of each coordination whose batches are placed.
+    pub(super) fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
+        group.batched().filter_map(|(coordination, batching)| {
+            let key = batching.placed_in()?.key(|topology, layer| self.layer_key(topology, layer))?;
+            Some((coordination.index, key))
+        })
     }
 }
 

@@ -6,15 +6,12 @@ mod carriers;
 mod change;
 mod context;
 mod definitions;
-mod domains;
 mod gone_pods;
 mod looked_up;
-mod named;
 mod namespaces;
 mod pods;
 mod shared;
 mod store;
-mod tombstones;
 mod trees;
 mod workloads;
 
@@ -27,18 +24,20 @@ use carriers::Because;
 pub use carriers::CarrierObject;
 pub use change::{Change, Readable};
 pub use looked_up::LookedUp;
-pub use named::Report;
+pub use namespaces::NAMESPACE;
 pub use shared::SharedIndex;
+pub use store::Report;
 use tokio::time::Instant;
 pub use trees::KaiLevels;
 pub use workloads::SeenWorkload;
 
 use crate::api::definition::Definition;
+use crate::api::pod::POD;
 use crate::api::{Meta, ObjectKind, Pod};
 use crate::model::moment::Moment;
 use crate::model::{
-    Allowed, CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, Mode, OrdinalStarts, ScaledWorkload, Workload,
-    WorkloadKey, WorkloadKind, names,
+    Allowed, CARRIERS, CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, Mode, OrdinalStarts, ScaledWorkload,
+    Workload, WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::{LastWords, Snapshot};
 use crate::rules::{Judged, Options, RuleSettings, Violation, faults_in_mode};
@@ -59,10 +58,10 @@ pub struct Index {
     pods: pods::Pods,
     workloads: workloads::Workloads,
     /// Objects that the webhook looks up beside groups.
-    topologies: named::Named<Layers>,
-    clique_sets: named::Named<CliqueSet>,
-    pod_groups: named::Named<GangTree>,
-    kai_topologies: named::Named<KaiLevels>,
+    topologies: store::Named<Layers>,
+    clique_sets: store::Named<CliqueSet>,
+    pod_groups: store::Named<GangTree>,
+    kai_topologies: store::Named<KaiLevels>,
     tree_pods: trees::TreePods,
     /// Objects that groups wait for; `None` where they are not looked at.
     awaited_objects: Option<awaited::Awaited>,
@@ -152,21 +151,13 @@ impl Index {
         self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
     }
 
-    fn note_served(&mut self, kind: ObjectKind, served: bool) {
-        if self.served.insert(kind, served) == Some(false) && served {
+    /// Notes that a watch has listed, or that its kind is not served.
+    fn heard<T>(&mut self, source: SourceId, kind: ObjectKind, change: &Change<T>) {
+        let Some(served) = change.is_served() else { return };
+        self.awaited.remove(&source);
+        if self.served.insert(kind, served) == Some(false) && served && CARRIERS.contains(&kind) {
             self.returned.insert(kind, Instant::now());
         }
-    }
-
-    /// Notes that a watch has listed, or that its kind is not served; returns which of them.
-    fn heard<T>(&mut self, source: SourceId, change: &Change<T>) -> Option<bool> {
-        let served = match change {
-            Change::Listed(_) => true,
-            Change::NotServed => false,
-            Change::Applied(_) | Change::Deleted(_) => return None,
-        };
-        self.awaited.remove(&source);
-        Some(served)
     }
 
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
@@ -320,37 +311,26 @@ impl Index {
 
     /// Applies an event of the watch of a carrier kind. `None` is an unreadable object, which keeps its known state.
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
-        if let Some(served) = self.heard(source, &change) {
-            self.note_served(kind, served);
-        }
-        match change {
-            Change::Listed(objects) => {
-                let objects: Vec<_> = objects.into_iter().flatten().collect();
-                let gone = self.carriers.keep_only(source, kind, &objects);
-                self.rebuild(gone, Because::Carrier);
-                objects.into_iter().for_each(|object| self.apply_carrier(Some(source), object));
-            }
-            Change::Applied(object) => object.into_iter().for_each(|object| self.apply_carrier(Some(source), object)),
-            Change::Deleted(object) => object.iter().for_each(|object| self.carrier_gone(object)),
-            Change::NotServed => {
-                let gone = self.carriers.forget_all(source);
-                self.rebuild(gone, Because::Carrier);
-            }
-        }
+        self.heard(source, kind, &change);
+        let gone = match &change {
+            Change::Listed(objects) => self.carriers.keep_only(source, kind, objects.iter().flatten()),
+            Change::Deleted(object) => object.iter().filter_map(|object| self.carriers.deleted(object)).collect(),
+            Change::NotServed => self.carriers.forget_all(source),
+            Change::Applied(_) => Vec::new(),
+        };
+        self.rebuild(gone, Because::Carrier);
+        change.into_there().into_iter().flatten().for_each(|object| self.apply_carrier(Some(source), object));
     }
 
     /// Applies an event of a watch of pods.
     pub fn pod_change(&mut self, source: SourceId, change: Change<Pod>) {
-        self.heard(source, &change);
-        match change {
-            Change::Listed(pods) => {
-                self.dirty.extend(self.pods.keep_only(source, &pods));
-                pods.iter().for_each(|pod| self.dirty.extend(self.pods.apply(source, pod, &self.workloads)));
-            }
-            Change::Applied(pod) => self.dirty.extend(self.pods.apply(source, &pod, &self.workloads)),
-            Change::Deleted(pod) => self.dirty.extend(self.pods.deleted(source, &pod)),
-            Change::NotServed => {}
+        self.heard(source, POD, &change);
+        match &change {
+            Change::Listed(pods) => self.dirty.extend(self.pods.keep_only(source, pods)),
+            Change::Deleted(pod) => self.dirty.extend(self.pods.deleted(source, pod)),
+            Change::Applied(_) | Change::NotServed => {}
         }
+        change.into_there().iter().for_each(|pod| self.dirty.extend(self.pods.apply(source, pod, &self.workloads)));
     }
 
     /// Removes the pods of a group whose uid a live list at this version lacks.
@@ -368,9 +348,7 @@ impl Index {
 
     /// Applies an event of the watch of a workload kind.
     pub fn workload_change(&mut self, source: SourceId, kind: WorkloadKind, change: Change<SeenWorkload>) {
-        if let Some(served) = self.heard(source, &change) {
-            self.served.insert(kind.object_kind(), served);
-        }
+        self.heard(source, kind.object_kind(), &change);
         let gone = match &change {
             Change::Listed(seen) => self.workloads.keep_only(source, kind, seen),
             Change::Deleted(seen) => vec![(seen.workload.key.clone(), self.workloads.forget(&seen.workload.key))],
@@ -381,11 +359,7 @@ impl Index {
             self.dirty.extend(self.pods.made_by(&key, &self.workloads));
             self.rebuild(self.carriers.dependents(&key), Because::Context);
         }
-        match change {
-            Change::Listed(seen) => seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen)),
-            Change::Applied(seen) => self.apply_workload(Some(source), seen),
-            Change::Deleted(_) | Change::NotServed => {}
-        }
+        change.into_there().into_iter().for_each(|seen| self.apply_workload(Some(source), seen));
     }
 
     /// Sets whether workloads of elastic groups may be scaled. Must be called before any group is applied.

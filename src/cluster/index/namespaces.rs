@@ -1,12 +1,14 @@
 //! Namespaces and how they are served, by their labels.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Change, Index, SourceId};
-use crate::api::Object;
 use crate::api::webhook_configuration::MutatingWebhookConfiguration;
+use crate::api::{Object, ObjectKind};
 use crate::model::{Installation, Others, Out, Serving, Stance};
+
+pub const NAMESPACE: ObjectKind = ObjectKind::cluster_scoped("", "v1", "Namespace", "namespaces");
 
 /// Stances by namespace.
 #[derive(Debug, Default)]
@@ -22,20 +24,15 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    fn forget(&mut self, name: &str) {
-        self.stances.remove(name);
-        self.left.remove(name);
-    }
-
     /// Judges unselected namespaces again, with the known other installations; returns those whose stance changed.
-    fn told_of_others(&mut self) -> Vec<Arc<str>> {
+    fn judge_left(&mut self) -> HashSet<Arc<str>> {
         self.serving.others = Others::Known(self.others.values().cloned().collect());
         let left = std::mem::take(&mut self.left);
-        left.iter().filter(|(name, labels)| self.apply(name, labels)).map(|(name, _)| name.clone()).collect()
+        left.iter().filter_map(|(name, labels)| self.apply(name, labels)).collect()
     }
 
-    /// Applies the labels of a namespace; returns true when its stance changed.
-    fn apply(&mut self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    /// Applies the labels of a namespace; returns its name when its stance changed.
+    fn apply(&mut self, name: &str, labels: &BTreeMap<String, String>) -> Option<Arc<str>> {
         let stance = self.serving.stance(labels);
         let before = self.stances.insert(name.into(), stance);
         match stance.out {
@@ -47,7 +44,7 @@ impl Namespaces {
             let said = labels.get(label).map_or("", String::as_str);
             tracing::warn!(namespace = name, label, said, mode, "the label names no mode: that of --mode counts");
         }
-        before != Some(stance)
+        (before != Some(stance)).then(|| name.into())
     }
 }
 
@@ -85,8 +82,8 @@ impl Index {
             Change::Deleted(one) => _ = others.remove(one.metadata.display_name()),
             Change::NotServed => return,
         }
-        let changed = self.namespaces.told_of_others();
-        self.touch_namespaces(&|of| changed.iter().any(|name| **name == *of));
+        let changed = self.namespaces.judge_left();
+        self.touch_namespaces(&changed);
     }
 
     /// Returns the stances of all reported namespaces.
@@ -103,45 +100,36 @@ impl Index {
     pub fn namespace_read<T: Object>(&mut self, namespace: &T) {
         let name = namespace.meta().display_name();
         if !self.namespaces.stances.contains_key(name) {
-            self.namespaces.apply(name, &namespace.meta().labels);
-            self.touch_namespaces(&|of| of == name);
+            let changed = self.namespaces.apply(name, &namespace.meta().labels).into_iter().collect();
+            self.touch_namespaces(&changed);
         }
     }
 
     /// Applies an event of the watch of namespaces.
     pub fn namespace_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
-        self.heard(source, &change);
-        match change {
-            Change::Listed(namespaces) => {
-                let before = std::mem::take(&mut self.namespaces.stances);
-                self.namespaces.left.clear();
-                for namespace in &namespaces {
-                    let meta = namespace.meta();
-                    self.namespaces.apply(meta.display_name(), &meta.labels);
-                }
-                self.namespaces.listed = true;
-                let now = self.namespaces.stances.clone();
-                self.touch_namespaces(&|of| before.get(of) != now.get(of));
-            }
-            Change::Applied(namespace) => {
-                let name = namespace.meta().display_name();
-                if self.namespaces.apply(name, &namespace.meta().labels) {
-                    self.touch_namespaces(&|of| of == name);
-                }
-            }
-            Change::Deleted(namespace) => {
-                let name = namespace.meta().display_name();
-                self.namespaces.forget(name);
-                self.touch_namespaces(&|of| of == name);
-            }
-            Change::NotServed => {}
-        }
+        self.heard(source, NAMESPACE, &change);
+        let known = &mut self.namespaces;
+        known.listed |= matches!(change, Change::Listed(_));
+        let listed: HashSet<_> = change.there().iter().map(|namespace| namespace.meta().display_name()).collect();
+        let is_gone = |name: &str| match &change {
+            Change::Listed(_) => !listed.contains(name),
+            Change::Deleted(namespace) => namespace.meta().display_name() == name,
+            Change::Applied(_) | Change::NotServed => false,
+        };
+        let mut changed: HashSet<_> = known.stances.extract_if(|name, _| is_gone(name)).map(|(name, _)| name).collect();
+        known.left.retain(|name, _| !is_gone(name));
+        let there = change.into_there();
+        let there = there.iter().map(Object::meta);
+        changed.extend(there.filter_map(|meta| known.apply(meta.display_name(), &meta.labels)));
+        self.touch_namespaces(&changed);
     }
 
     /// Marks all groups and PodGroups in these namespaces as changed.
-    fn touch_namespaces(&mut self, touched: &dyn Fn(&str) -> bool) {
-        let keys = self.keys().into_iter().chain(self.tree_keys());
-        let keys: Vec<_> = keys.filter(|key| touched(&key.namespace)).collect();
-        self.dirty.extend(keys);
+    fn touch_namespaces(&mut self, changed: &HashSet<Arc<str>>) {
+        if !changed.is_empty() {
+            let keys = self.keys().into_iter().chain(self.tree_keys());
+            let keys: Vec<_> = keys.filter(|key| changed.contains(&*key.namespace)).collect();
+            self.dirty.extend(keys);
+        }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::gone_pods::GonePods;
+use super::store::{Tombstones, is_older};
 use super::workloads::Workloads;
 use super::{Name, SourceId, name_of, version};
 use crate::api::{Meta, Pod};
-use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::{GroupKey, Maker, OrdinalStarts, PodIdentity, WorkloadKey, WorkloadKind, identify};
 use crate::plan::{GroupPods, PodFacts, PodRef};
 
@@ -83,7 +83,7 @@ impl Pods {
             let mut made =
                 home.entries.values_mut().filter(|entry| entry.maker.as_ref().is_some_and(is_maker)).peekable();
             let Some(maker) = made.peek().and_then(|first| first.maker.clone()) else { continue };
-            let says = Says::of(&key.namespace, &maker, workloads);
+            let says = MakerFacts::of(&key.namespace, &maker, workloads);
             for entry in made {
                 home.counted.remove(&entry.completed);
                 entry.completed = says.completed(&entry.facts);
@@ -270,14 +270,14 @@ fn uid_and_version(pod: &Pod) -> (&str, Option<u64>) {
 }
 
 /// Facts of a pod that only its workload knows.
-struct Says {
+struct MakerFacts {
     /// `spec.ordinals.start` of a StatefulSet, not yet subtracted in the facts of the pod.
     start: i64,
     /// True for a LeaderWorkerSet that makes the pods of a group after their leader.
     one_by_one: bool,
 }
 
-impl Says {
+impl MakerFacts {
     fn of(namespace: &str, (kind, name): &MadeBy, workloads: &Workloads) -> Self {
         let is = |other: WorkloadKind| *kind == other;
         let set = || {
@@ -305,7 +305,7 @@ impl Says {
 
 /// Returns the facts of a pod completed by its maker.
 fn completed(facts: &Arc<PodFacts>, maker: Option<&MadeBy>, workloads: &Workloads) -> Arc<PodFacts> {
-    let says = maker.map(|maker| Says::of(&facts.identity.group.namespace, maker, workloads));
+    let says = maker.map(|maker| MakerFacts::of(&facts.identity.group.namespace, maker, workloads));
     says.map_or_else(|| facts.clone(), |says| says.completed(facts))
 }
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::store::{Store, Stored};
-use super::tombstones::is_older;
+use super::store::{Store, Stored, is_older};
 use super::{Change, Index, SourceId, version};
 use crate::api::Pod;
+use crate::api::pod::POD;
 use crate::api::pod_group::{POD_GROUP, Topology};
 use crate::model::topology::DEFAULT_CLUSTER_TOPOLOGY;
 use crate::model::{Dialect, GangTree, GroupKey, names, placed_by};
@@ -123,20 +123,16 @@ impl Index {
 
     /// Applies an event of the watch of pods that PodGroups place.
     pub fn tree_pod_change(&mut self, source: SourceId, change: Change<Pod>) {
-        self.heard(source, &change);
-        let trees: Vec<_> = match change {
-            Change::Listed(pods) => {
-                let gone = self.tree_pods.keep_only(source, &pods);
-                let told = pods.iter().filter_map(|pod| self.tree_pods.apply(source, pod));
-                told.chain(gone).collect()
-            }
-            Change::Applied(pod) => self.tree_pods.apply(source, &pod).into_iter().collect(),
+        self.heard(source, POD, &change);
+        let mut trees = match &change {
+            Change::Listed(pods) => self.tree_pods.keep_only(source, pods),
             Change::Deleted(pod) => {
                 let uid = pod.metadata.uid.as_deref().unwrap_or_default();
                 self.tree_pods.remove(uid).into_iter().collect()
             }
-            Change::NotServed => Vec::new(),
+            Change::Applied(_) | Change::NotServed => Vec::new(),
         };
+        trees.extend(change.into_there().iter().filter_map(|pod| self.tree_pods.apply(source, pod)));
         self.dirty.extend(trees.iter().map(GroupKey::of_pod_group));
     }
 

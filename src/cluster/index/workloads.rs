@@ -51,7 +51,7 @@ impl SeenWorkload {
 
 /// The effects of a change of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Changed {
+pub(super) struct WorkloadChange {
     /// The input of groups and their rules has changed.
     pub(super) groups: bool,
     /// Facts that its pods lack have changed: the first ordinal, or whether pods are made one by one.
@@ -72,7 +72,7 @@ impl Workloads {
     }
 
     /// Stores a workload. Without a source it was read outside a watch, and counts until a watch reports it.
-    pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
+    pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> WorkloadChange {
         let key = seen.workload.key.clone();
         let stored = self.0.get(&key);
         let before = stored.map(|stored| &stored.object);
@@ -81,10 +81,10 @@ impl Workloads {
         let unsure = source.is_none() && before.is_some() && versions.is_none();
         // The version seen by a watch may be behind the one that a write returned.
         if unsure || versions.is_some_and(|(known, seen)| known.0 == seen.0 && seen.1 < known.1) {
-            return Changed::default();
+            return WorkloadChange::default();
         }
         let rollouts = self.rollouts_concerned(before, &seen);
-        let changed = Changed {
+        let changed = WorkloadChange {
             rollouts,
             groups: before.is_none_or(|before| !seen.workload.is_like(&before.workload)),
             pods: before.map_or(0, |before| before.start) != seen.start

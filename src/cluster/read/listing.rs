@@ -12,9 +12,10 @@ use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::{ConditionedObject, ObjectKind};
-use crate::cluster::failure::{forbidden, unless};
+use crate::cluster::failure::unless;
 use crate::cluster::index::{Change, Index, Readable, SourceId};
-use crate::cluster::objects::api;
+use crate::cluster::objects::{Objects, api};
+use crate::cluster::watch::Selection;
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
 use crate::cluster::watch::watched::Text;
 use crate::model::{AwaitedKind, Serving};
@@ -47,16 +48,11 @@ impl ClusterListing {
         let asked = self.index.waited_for();
         for kind in kinds.into_iter().filter(|kind| asked.contains(&AwaitedKind::of(*kind))) {
             self.index.await_kind(kind, namespace);
-            let change = match api::<ConditionedObject>(client, kind, namespace).list(&ListParams::default()).await {
-                Ok(list) => Change::Listed(list.items),
-                Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
-                Err(error) if forbidden(&error).is_some() => {
-                    self.forbidden.push(kind);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            self.index.awaited_change(kind, namespace, change);
+            let all = api::<Text>(client, kind, namespace);
+            match unless(&[403], listed::<ConditionedObject>(&all, &ListParams::default()).await)? {
+                Some(change) => self.index.awaited_change(kind, namespace, change),
+                None => self.forbidden.push(kind),
+            }
         }
         Ok(())
     }
@@ -72,18 +68,18 @@ pub async fn list_cluster(
     let mut index = Index::default();
     index.definition_change(definitions(client).await?);
     let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
-    let mut lister = Lister { client: client.clone(), next: 0, unread, reads: Vec::new() };
+    let mut lister = Lister { client: client.clone(), unread, lists: Vec::new() };
     add_groups(&mut lister, namespace);
     add_trees(&mut lister, &[namespace], &[namespace]);
     add_cluster_scoped(&mut lister);
     let mut seen = ClusterListing { index, forbidden: Vec::new() };
-    let (serving, reads) = tokio::join!(serving, join_all(lister.reads));
+    let (serving, reads) = tokio::join!(serving, join_all(lister.lists));
     let ready_kinds = serving.ready_kinds.clone();
     seen.index.serve(serving);
-    for read in reads {
-        match read? {
-            Read::Take(take) => take(&mut seen.index),
-            Read::Forbidden(kind) => seen.forbidden.push(kind),
+    for (kind, list) in reads {
+        match list? {
+            Some(apply) => apply(&mut seen.index),
+            None => seen.forbidden.push(kind),
         }
     }
     if let Some(kinds) = ready_kinds {
@@ -108,49 +104,40 @@ async fn definitions(client: &Client) -> kube::Result<Change<Definition>> {
 /// Collects the lists, to read all at the same time.
 struct Lister {
     client: Client,
-    next: SourceId,
     /// Versions of kinds that are read in another version.
     unread: Vec<ObjectKind>,
-    reads: Vec<BoxFuture<'static, kube::Result<Read>>>,
+    lists: Vec<BoxFuture<'static, (ObjectKind, kube::Result<Option<ApplyList>>)>>,
 }
 
-/// Reads the objects of a list.
-fn read<T: DeserializeOwned>(items: &[Text]) -> kube::Result<Vec<T>> {
-    let objects = items.iter().map(|item| decode(item.json()));
-    objects.collect::<Result<_, _>>().map_err(|error| kube::Error::SerdeError(serde::de::Error::custom(error)))
-}
+/// Puts a list into the index.
+type ApplyList = Box<dyn FnOnce(&mut Index) + Send>;
 
-enum Read {
-    Take(Box<dyn FnOnce(&mut Index) + Send>),
-    Forbidden(ObjectKind),
+/// Lists a kind, as its watch would report it.
+async fn listed<T: DeserializeOwned>(all: &Objects<Text>, params: &ListParams) -> kube::Result<Change<T>> {
+    let Some(list) = unless(&[404], all.list(params).await)? else { return Ok(Change::NotServed) };
+    let objects = list.items.iter().map(|item| decode(item.json()));
+    let objects = objects.collect::<Result<_, _>>();
+    objects.map(Change::Listed).map_err(|error| kube::Error::SerdeError(serde::de::Error::custom(error)))
 }
 
 impl Reader for Lister {
     fn add<T: Readable>(
         &mut self,
-        kind: ObjectKind,
-        scope: Option<&str>,
-        selector: Option<String>,
+        Selection { kind, namespace, selector }: Selection<'_>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
     ) {
-        let source = self.next;
-        self.next += 1;
-        let api = api::<Text>(&self.client, kind, scope);
-        let params = ListParams { label_selector: selector, ..ListParams::default() };
-        if self.unread.contains(&kind) {
-            let read = Read::Take(Box::new(move |index: &mut Index| take(index, source, Change::NotServed)));
-            return self.reads.push(async { Ok(read) }.boxed());
-        }
-        let read = async move {
-            let change = match api.list(&params).await {
-                Ok(list) => Change::Listed(read(&list.items)?),
-                Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
-                // Without the right to read pods there is nothing to show.
-                Err(error) if kind != POD && forbidden(&error).is_some() => return Ok(Read::Forbidden(kind)),
-                Err(error) => return Err(error),
-            };
-            Ok(Read::Take(Box::new(move |index: &mut Index| take(index, source, change))))
+        let (source, is_unread) = (self.lists.len(), self.unread.contains(&kind));
+        let all = api::<Text>(&self.client, kind, namespace);
+        let params = ListParams { label_selector: selector.map(str::to_owned), ..ListParams::default() };
+        let list = async move {
+            let list = if is_unread { Ok(Change::NotServed) } else { listed(&all, &params).await };
+            // Without the right to read pods there is nothing to show.
+            let list = unless(if kind == POD { &[] } else { &[403] }, list);
+            (
+                kind,
+                list.map(|list| list.map(|change| -> ApplyList { Box::new(move |index| take(index, source, change)) })),
+            )
         };
-        self.reads.push(read.boxed());
+        self.lists.push(list.boxed());
     }
 }

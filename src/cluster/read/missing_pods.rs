@@ -13,7 +13,7 @@ use crate::api::event::{EVENT, Event, InvolvedObject};
 use crate::api::meta::OwnerReference;
 use crate::api::pod::POD;
 use crate::api::{Meta, ObjectKind, Pod};
-use crate::cluster::failure::forbidden;
+use crate::cluster::failure::unless;
 use crate::cluster::index::Index;
 use crate::cluster::objects::{self, api};
 use crate::model::role::RoleWorkload;
@@ -34,7 +34,7 @@ const MOST_EVENTS: u32 = 500;
 
 /// The maker of the pods of a role.
 enum Maker {
-    Seen(Box<Seen>),
+    Workload(Box<MakerState>),
     /// The workload does not exist.
     Absent(WorkloadKey),
     /// An operator known only by the Events on its objects.
@@ -43,7 +43,7 @@ enum Maker {
     Unread(OwnerReference),
 }
 
-pub(super) struct Seen {
+pub(super) struct MakerState {
     pub(super) workload: Workload,
     paused: bool,
     /// The workload is replacing pods.
@@ -67,7 +67,7 @@ pub async fn find(
         seen.extend(maker?.map(|maker| (absence, maker)));
     }
     let speaks_by_events = |maker: &Maker| match maker {
-        Maker::Seen(seen) => seen.workload.key.kind.row().failures == FailuresIn::Events,
+        Maker::Workload(seen) => seen.workload.key.kind.row().failures == FailuresIn::Events,
         Maker::Absent(_) => false,
         Maker::Unknown | Maker::Unread(_) => true,
     };
@@ -75,7 +75,7 @@ pub async fn find(
     if seen.iter().any(|(_, maker)| speaks_by_events(maker)) {
         failures.extend(events(client, namespace, FAILED).await?);
     }
-    if seen.iter().any(|(_, maker)| !matches!(maker, Maker::Seen(_))) {
+    if seen.iter().any(|(_, maker)| !matches!(maker, Maker::Workload(_))) {
         failures.extend(events(client, namespace, DEADLINE).await?);
     }
     let found = seen.iter().filter_map(|(absence, maker)| {
@@ -111,10 +111,10 @@ async fn read_maker(
 ) -> kube::Result<Option<Maker>> {
     let found = match key {
         None => Maker::Unknown,
-        Some(key) => match read(client, key).await {
-            Ok(Some(seen)) => return Ok(Some(Maker::Seen(Box::new(seen)))),
-            Ok(None) => Maker::Absent(key.clone()),
-            Err(error) => return allowed(error, None),
+        Some(key) => match unless(&[403], read(client, key).await)? {
+            Some(Some(seen)) => return Ok(Some(Maker::Workload(Box::new(seen)))),
+            Some(None) => Maker::Absent(key.clone()),
+            None => return Ok(None),
         },
     };
     let Some(sibling) = &absence.sibling else { return Ok(Some(found)) };
@@ -123,17 +123,14 @@ async fn read_maker(
 
 /// Returns the controller of a pod if its kind is not read: a Job, a DaemonSet, a ReplicaSet.
 async fn controller(client: &Client, namespace: &str, pod: &str) -> kube::Result<Option<OwnerReference>> {
-    let found = match api::<Pod>(client, POD, Some(namespace)).find(pod).await {
-        Ok(found) => found,
-        Err(error) => allowed(error, None)?,
-    };
+    let found = unless(&[403], api::<Pod>(client, POD, Some(namespace)).find(pod).await)?.flatten();
     let is_unread =
         |meta: &Meta| matches!(PodMaker::of(meta), PodMaker::Job(_) | PodMaker::JobOfSet { .. } | PodMaker::Other);
     Ok(found.filter(|pod| is_unread(&pod.metadata)).and_then(|pod| pod.metadata.controller().cloned()))
 }
 
 /// Reads a workload; `None` when it does not exist.
-pub(super) async fn read(client: &Client, key: &WorkloadKey) -> kube::Result<Option<Seen>> {
+pub(super) async fn read(client: &Client, key: &WorkloadKey) -> kube::Result<Option<MakerState>> {
     key.kind.with_type(Get { client, key }).await
 }
 
@@ -143,15 +140,15 @@ struct Get<'a> {
 }
 
 impl<'a> WithType for Get<'a> {
-    type Output = BoxFuture<'a, kube::Result<Option<Seen>>>;
+    type Output = BoxFuture<'a, kube::Result<Option<MakerState>>>;
 
     fn of<T: WorkloadObject>(self) -> Self::Output {
         let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
-        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| Seen::of(&found))) }.boxed()
+        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| MakerState::of(&found))) }.boxed()
     }
 }
 
-impl Seen {
+impl MakerState {
     fn of<T: WorkloadObject>(object: &T) -> Self {
         Self {
             workload: object.workload(),
@@ -162,18 +159,11 @@ impl Seen {
     }
 }
 
-/// Returns `nothing` for a forbidden read.
-fn allowed<T>(error: kube::Error, nothing: T) -> kube::Result<T> {
-    if forbidden(&error).is_some() { Ok(nothing) } else { Err(error) }
-}
-
-/// Lists the Events of a namespace with this reason.
+/// Lists the Events of a namespace with this reason; none where they may not be read.
 async fn events(client: &Client, namespace: &str, reason: &str) -> kube::Result<Vec<Event>> {
     let params = ListParams::default().fields(&format!("reason={reason}")).limit(MOST_EVENTS);
-    match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
-        Ok(list) => Ok(list.items),
-        Err(error) => allowed(error, Vec::new()),
-    }
+    let list = unless(&[403], api::<Event>(client, EVENT, Some(namespace)).list(&params).await)?;
+    Ok(list.map(|list| list.items).unwrap_or_default())
 }
 
 fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) -> Option<(WhyMissing, String)> {
@@ -197,7 +187,7 @@ fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) 
                 .map(|message| refused(&message))
                 .or_else(dependency)
         }
-        Maker::Seen(seen) => why_of(absence, seen, failures),
+        Maker::Workload(seen) => why_of(absence, seen, failures),
         Maker::Unread(owner) => {
             let is_of_it =
                 |event: &&Event| event.involved_object.kind == owner.kind && event.involved_object.name == owner.name;
@@ -215,7 +205,7 @@ fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) 
 /// known by a pod that was there, by one that is left, or by a name as operators give it.
 fn late_job<'a>(group: &Group, absence: &MissingPods, maker: &Maker, events: &'a [Event]) -> Option<&'a str> {
     let owner = match maker {
-        Maker::Seen(_) => return None,
+        Maker::Workload(_) => return None,
         Maker::Unread(owner) => Some(&owner.name),
         Maker::Absent(_) | Maker::Unknown => None,
     };
@@ -229,7 +219,7 @@ fn late_job<'a>(group: &Group, absence: &MissingPods, maker: &Maker, events: &'a
 }
 
 /// Returns why an existing workload does not make the pods; reasons that need a person come first.
-fn why_of(absence: &MissingPods, seen: &Seen, failures: &[Event]) -> Option<(WhyMissing, String)> {
+fn why_of(absence: &MissingPods, seen: &MakerState, failures: &[Event]) -> Option<(WhyMissing, String)> {
     let Workload { key, desired, one_by_one, .. } = &seen.workload;
     if *desired <= absence.first {
         let text = format!("{key} has {desired} replicas, the group declares more");

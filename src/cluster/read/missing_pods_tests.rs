@@ -37,13 +37,13 @@ fn mk_group() -> Group {
     Group::from_rbg(ROLE_BASED_GROUP_V1ALPHA2, &serde_json::from_value(object).unwrap())
 }
 
-fn mk_set(replicas: u32, more: &Value) -> Seen {
+fn mk_set(replicas: u32, more: &Value) -> MakerState {
     let mut set = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"replicas": replicas}});
     set["spec"]["startupPolicy"] = more.clone();
-    Seen::of(&serde_json::from_value::<LeaderWorkerSet>(set).unwrap())
+    MakerState::of(&serde_json::from_value::<LeaderWorkerSet>(set).unwrap())
 }
 
-fn found(seen: &Seen, newest: Option<&str>, events: &[Event]) -> Option<WhyMissing> {
+fn found(seen: &MakerState, newest: Option<&str>, events: &[Event]) -> Option<WhyMissing> {
     why_of(&mk_absence(newest), seen, events).map(|(why, _)| why)
 }
 
@@ -79,9 +79,10 @@ fn what_a_person_has_to_act_on_comes_first() {
     assert_eq!(found(&mk_set(2, &ordered), None, &events), Some(WhyMissing::FewerReplicas));
     assert_eq!(found(&mk_set(4, &ordered), None, &events), Some(WhyMissing::QuotaExceeded));
     assert_eq!(found(&mk_set(4, &ordered), None, &[]), Some(WhyMissing::MadeOneByOne));
-    let paused = Seen { paused: true, ..mk_set(4, &ordered) };
+    let paused = MakerState { paused: true, ..mk_set(4, &ordered) };
     assert_eq!(found(&paused, None, &events), Some(WhyMissing::WorkloadPaused));
-    let denied = Seen { failure: Some("admission webhook denied the request".to_owned()), ..mk_set(4, &Value::Null) };
+    let denied =
+        MakerState { failure: Some("admission webhook denied the request".to_owned()), ..mk_set(4, &Value::Null) };
     assert_eq!(found(&denied, None, &[]), Some(WhyMissing::CreationRefused));
 }
 
@@ -136,6 +137,6 @@ fn a_job_that_has_exceeded_its_deadline_is_known_by_the_pods_that_went_with_it()
     assert_eq!(why(&mk_absence(None), &Maker::Unread(job()), late("work", "2")), text("work"), "by a pod that is left");
     let later = MissingPods { newest: Some("2026-01-01T00:00:10Z".into()), ..seen.clone() };
     assert_ne!(why(&later, &Maker::Unread(job()), late("work", "1")), text("work"), "another one makes pods");
-    let workload = Maker::Seen(Box::new(mk_set(4, &Value::Null)));
+    let workload = Maker::Workload(Box::new(mk_set(4, &Value::Null)));
     assert_eq!(why(&seen, &workload, late("pd", "1")), None, "a workload makes them");
 }

@@ -1,7 +1,6 @@
 //! Reads on demand, where a watch does not do: live reads before a denial, and lists for a single look.
 
 pub mod devices;
-mod empty_nodes;
 pub mod events;
 pub mod installations;
 pub mod listing;
@@ -9,8 +8,6 @@ pub mod lookup;
 pub mod losses;
 pub mod missing_pods;
 pub mod pod_groups;
-pub mod running_pods;
+pub mod pods;
 pub mod shortages;
-pub mod surge;
 pub mod templates;
-pub mod unlabelled;

@@ -100,15 +100,15 @@ impl Webhooks {
     }
 
     /// Returns the events of the watches of both.
-    fn watches(&self) -> impl Stream<Item = (usize, Seen)> + use<> {
+    fn watches(&self) -> impl Stream<Item = (usize, Configuration)> + use<> {
         let name = &self.registration.name;
         let watch = |(which, api): (usize, &Api<DynamicObject>)| {
             let seen = move |event: Result<Option<DynamicObject>, watcher::Error>| match event {
-                Ok(Some(object)) => (which, Seen::There(webhooks(&object))),
-                Ok(None) => (which, Seen::Gone(Instant::now())),
+                Ok(Some(object)) => (which, Configuration::There(webhooks(&object))),
+                Ok(None) => (which, Configuration::Gone(Instant::now())),
                 Err(error) => {
                     tracing::warn!(%error, "watch of the webhook configurations failed");
-                    (which, Seen::Unknown)
+                    (which, Configuration::Unknown)
                 }
             };
             watcher::watch_object(api.clone(), name).default_backoff().map(seen).boxed()
@@ -117,21 +117,25 @@ impl Webhooks {
     }
 
     /// Returns the content that each should have.
-    fn wanted(&self, bundle: &CaBundle, seen: &[Seen; 2]) -> [Value; 2] {
+    fn wanted(&self, bundle: &CaBundle, seen: &[Configuration; 2]) -> [Value; 2] {
         match self.keep {
             Keep::All => {
                 let pem = Some(bundle.0.as_str());
                 [json!(self.registration.validating(pem)), json!(self.registration.mutating(pem))]
             }
             Keep::CaBundle => seen.each_ref().map(|seen| match seen {
-                Seen::There(found) => ca_bundles(found, &self.registration.reach, bundle),
-                Seen::Unknown | Seen::Gone(_) => json!({ "webhooks": [] }),
+                Configuration::There(found) => ca_bundles(found, &self.registration.reach, bundle),
+                Configuration::Unknown | Configuration::Gone(_) => json!({ "webhooks": [] }),
             }),
         }
     }
 
     /// Writes both, and returns their new state.
-    async fn write(&self, [of_validating, of_mutating]: &[Value; 2], bundle: &CaBundle) -> kube::Result<[Seen; 2]> {
+    async fn write(
+        &self,
+        [of_validating, of_mutating]: &[Value; 2],
+        bundle: &CaBundle,
+    ) -> kube::Result<[Configuration; 2]> {
         let (Registration { name, reach, .. }, [validating, mutating]) = (&self.registration, &self.apis);
         let write = async |api: &Api<DynamicObject>, wanted: &Value| {
             let written = match self.keep {
@@ -145,7 +149,7 @@ impl Webhooks {
                     api.patch(name, &params(), &Patch::Strategic(wanted)).await?
                 }
             };
-            Ok::<_, kube::Error>(Seen::There(webhooks(&written)))
+            Ok::<_, kube::Error>(Configuration::There(webhooks(&written)))
         };
         Ok([write(validating, of_validating).await?, write(mutating, of_mutating).await?])
     }
@@ -155,8 +159,7 @@ impl Webhooks {
 fn ca_bundles(found: &Value, reach: &Reach, bundle: &CaBundle) -> Value {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(&bundle.0);
-    let webhooks = found.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-    let ours = webhooks.filter(|webhook| webhook.get("clientConfig").is_some_and(|client| leads_to(client, reach)));
+    let ours = hooks(found).filter(|webhook| webhook.get("clientConfig").is_some_and(|client| leads_to(client, reach)));
     let bundle = |webhook: &Value| json!({ "name": webhook.get("name"), "clientConfig": { "caBundle": encoded } });
     json!({ "webhooks": ours.map(bundle).collect::<Vec<_>>() })
 }
@@ -178,7 +181,7 @@ fn webhooks(configuration: &DynamicObject) -> Value {
 
 /// The last seen state of a configuration.
 #[derive(Debug, Default)]
-enum Seen {
+enum Configuration {
     /// It could not be read.
     #[default]
     Unknown,
@@ -188,7 +191,7 @@ enum Seen {
     There(Value),
 }
 
-impl Seen {
+impl Configuration {
     /// Reports whether it has the wanted content; `None` when unknown.
     fn carries(&self, wanted: &Value) -> Option<bool> {
         match self {
@@ -202,23 +205,26 @@ impl Seen {
 /// Reports whether all wanted requirements are found, and others only exclude namespaces. Platforms exclude their own
 /// namespaces, and would restore the requirements for ever.
 fn excludes_more(found: &[Value], wanted: &[Value]) -> bool {
-    let is_wanted = |found: &Value| wanted.iter().any(|wanted| has(found, wanted));
     let excludes =
         |found: &Value| matches!(found.get("operator").and_then(Value::as_str), Some("NotIn" | "DoesNotExist"));
     wanted.iter().all(|wanted| found.iter().any(|found| has(found, wanted)))
-        && found.iter().all(|found| is_wanted(found) || excludes(found))
+        && found.iter().all(|found| is_among(found, wanted) || excludes(found))
+}
+
+fn is_among(found: &Value, wanted: &[Value]) -> bool {
+    wanted.iter().any(|wanted| has(found, wanted))
+}
+
+fn hooks(configuration: &Value) -> impl Iterator<Item = &Value> {
+    configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten()
 }
 
 /// Returns the requirements on namespaces that were found but are not wanted, as text.
 fn exclusions(found: &Value, wanted: &Value) -> BTreeSet<String> {
-    let all = |configuration: &Value| -> Vec<Value> {
-        let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-        let lists = webhooks.filter_map(|webhook| webhook.pointer("/namespaceSelector/matchExpressions")?.as_array());
-        lists.flatten().cloned().collect()
-    };
-    let wanted = all(wanted);
-    let is_wanted = |found: &Value| wanted.iter().any(|wanted| has(found, wanted));
-    all(found).iter().filter(|found| !is_wanted(found)).map(Value::to_string).collect()
+    let at = "/namespaceSelector/matchExpressions";
+    let wanted: Vec<_> = hooks(wanted).filter_map(|hook| hook.pointer(at)?.as_array()).flatten().cloned().collect();
+    let found = hooks(found).filter_map(|hook| hook.pointer(at)?.as_array()).flatten();
+    found.filter(|found| !is_among(found, &wanted)).map(Value::to_string).collect()
 }
 
 /// Reports whether all wanted content is found. Additions of others and defaults of the API server are ignored, and so are
@@ -248,7 +254,7 @@ fn has(found: &Value, wanted: &Value) -> bool {
 /// The state of the configurations, and of the last write.
 #[derive(Debug, Default)]
 struct State {
-    seen: [Seen; 2],
+    seen: [Configuration; 2],
     /// The bundle that was written last.
     written: Option<CaBundle>,
     last: Option<Instant>,
@@ -260,8 +266,8 @@ struct State {
 
 impl State {
     /// Logs once which namespaces others have excluded. The exclusion stays.
-    fn tell(&mut self, seen: &Seen, wanted: &Value) {
-        let Seen::There(found) = seen else { return };
+    fn tell(&mut self, seen: &Configuration, wanted: &Value) {
+        let Configuration::There(found) = seen else { return };
         for requirement in exclusions(found, wanted) {
             if self.told.insert(requirement.clone()) {
                 tracing::warn!(
@@ -274,12 +280,12 @@ impl State {
 
     /// Reports whether the next write is a repair of a change by others.
     fn repairs(&self, bundle: &CaBundle, wanted: &[Value; 2]) -> bool {
-        let is_there = |seen: &Seen| matches!(seen, Seen::There(_));
-        let changed = |(seen, wanted): (&Seen, &Value)| is_there(seen) && seen.carries(wanted) == Some(false);
+        let is_there = |seen: &Configuration| matches!(seen, Configuration::There(_));
+        let changed = |(seen, wanted): (&Configuration, &Value)| is_there(seen) && seen.carries(wanted) == Some(false);
         !self.failed && self.written.as_ref() == Some(bundle) && self.seen.iter().zip(wanted).any(changed)
     }
 
-    fn see(&mut self, which: usize, seen: Seen) {
+    fn see(&mut self, which: usize, seen: Configuration) {
         if let Some(known) = self.seen.get_mut(which) {
             *known = seen;
         }
@@ -304,15 +310,15 @@ impl State {
         if self.written.as_ref() != Some(bundle) {
             return Some(last);
         }
-        let due = |(seen, wanted): (&Seen, &Value)| match seen {
-            Seen::Unknown => Some(last + EVERY),
-            Seen::Gone(since) => Some(*since + EVERY),
-            Seen::There(_) => (seen.carries(wanted) == Some(false)).then_some(last + self.pause),
+        let due = |(seen, wanted): (&Configuration, &Value)| match seen {
+            Configuration::Unknown => Some(last + EVERY),
+            Configuration::Gone(since) => Some(*since + EVERY),
+            Configuration::There(_) => (seen.carries(wanted) == Some(false)).then_some(last + self.pause),
         };
         self.seen.iter().zip(wanted).filter_map(due).min()
     }
 
-    fn written(&mut self, bundle: CaBundle, seen: [Seen; 2]) {
+    fn written(&mut self, bundle: CaBundle, seen: [Configuration; 2]) {
         // A new bundle is not a repair.
         let again = self.written.as_ref() == Some(&bundle) && self.last.is_some_and(|last| last.elapsed() < 2 * EVERY);
         self.pause = if again { (2 * self.pause).clamp(FIRST_PAUSE, EVERY) } else { FIRST_PAUSE };

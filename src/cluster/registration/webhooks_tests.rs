@@ -5,9 +5,9 @@ fn wanted(bundle: &str) -> [Value; 2] {
     [webhooks.clone(), webhooks]
 }
 
-fn there(bundle: &str) -> Seen {
+fn there(bundle: &str) -> Configuration {
     let [webhooks, _] = wanted(bundle);
-    Seen::There(webhooks)
+    Configuration::There(webhooks)
 }
 
 #[test]
@@ -73,12 +73,12 @@ async fn one_that_is_gone_comes_back_after_a_minute() {
     let mut state = State::default();
     state.written(ours.clone(), [there("ours"), there("ours")]);
     tokio::time::advance(EVERY * 5).await;
-    state.see(0, Seen::Gone(Instant::now()));
+    state.see(0, Configuration::Gone(Instant::now()));
     assert_eq!(state.carries(&wanted), Some(false));
     assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + EVERY));
     state.failed();
     assert_eq!(state.due(&ours, &wanted), Some(Instant::now() + RETRY));
-    state.see(0, Seen::Unknown);
+    state.see(0, Configuration::Unknown);
     assert_eq!(state.carries(&wanted), None, "who cannot look says nothing");
 }
 

@@ -18,9 +18,9 @@ use tower::Service;
 
 use crate::api::ObjectKind;
 use crate::cluster::locked::locked;
+use crate::cluster::metrics::ApiRequests;
 use crate::cluster::metrics::Gauges;
 use crate::cluster::objects::root;
-use crate::cluster::requests::ApiRequests;
 use crate::cluster::watch::{is_watch, parameters};
 
 /// The time of the last data on each watch; clones share one state.
@@ -148,7 +148,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::cluster::requests::NO_ANSWER;
+    use crate::cluster::metrics::NO_ANSWER;
 
     #[tokio::test]
     async fn requests_are_counted_by_their_answers_and_those_without_one_as_well() {

@@ -4,7 +4,7 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use tower::layer::layer_fn;
 
-use crate::cluster::requests::ApiRequests;
+use crate::cluster::metrics::ApiRequests;
 use crate::cluster::watch::cache_age::{CacheAges, Listened};
 use crate::cluster::watch::protobuf::{Asking, Protobuf};
 

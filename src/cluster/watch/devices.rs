@@ -9,7 +9,7 @@ use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::{Change, Readable};
 use crate::cluster::watch::readable::{Refused, served, until_readable};
-use crate::cluster::watch::{Asked, watch};
+use crate::cluster::watch::{Selection, watch};
 use crate::plan::devices::{DeviceSight, Devices, ObjectSort};
 
 /// The kinds, each with the versions that are read.
@@ -105,20 +105,15 @@ impl Following<'_> {
     /// Watches one of the kinds. `apply` returns whether a pod may go elsewhere now.
     async fn one<T: Readable>(&self, sort: ObjectSort, kind: Option<ObjectKind>, apply: fn(&mut Devices, &T) -> bool) {
         let take = |devices: &mut Devices, change: &Change<T>| {
-            let frees = match change {
-                Change::Listed(all) => {
-                    devices.retain(sort, &all.iter().map(Object::meta).collect::<Vec<_>>());
-                    all.iter().for_each(|one| _ = apply(devices, one));
-                    devices.are_listed(sort);
-                    true
-                }
-                Change::Applied(one) => apply(devices, one),
-                Change::Deleted(one) => devices.remove(sort, one.meta()),
-                Change::NotServed => {
-                    devices.are_listed(sort);
-                    false
-                }
-            };
+            if let Change::Listed(all) = change {
+                devices.retain(sort, &all.iter().map(Object::meta).collect::<Vec<_>>());
+            }
+            let mut frees = change.gone().is_some_and(|one| devices.remove(sort, one.meta()));
+            change.there().iter().for_each(|one| frees |= apply(devices, one));
+            if let Some(served) = change.is_served() {
+                devices.are_listed(sort);
+                frees = served;
+            }
             if devices.wants_slices() {
                 self.slices.notify_one();
             }
@@ -128,6 +123,6 @@ impl Following<'_> {
             self.capacity.write(|known| known.capacity.change_devices(|devices| take(devices, &change)));
         };
         let Some(kind) = kind else { return report(Change::NotServed) };
-        watch::<T>(self.client, Asked::all(kind), &Notify::new(), report).await;
+        watch::<T>(self.client, Selection::all(kind), &Notify::new(), report).await;
     }
 }

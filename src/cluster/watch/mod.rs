@@ -6,13 +6,12 @@ pub mod client;
 pub mod devices;
 pub mod protobuf;
 pub mod readable;
-mod runtime_classes;
 pub mod sources;
 mod stream;
 mod volumes;
 pub mod watched;
 
-pub use stream::{Asked, watch};
+pub use stream::{Selection, watch};
 
 fn parameters(uri: &http::Uri) -> impl Iterator<Item = &str> {
     uri.query().unwrap_or_default().split('&')

@@ -19,14 +19,15 @@ use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, MutatingWebhookConfiguration};
-use crate::api::{ConditionedObject, Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
+use crate::api::{ConditionedObject, Meta, Object, ObjectKind, RoleBasedGroup, RoleCoordination};
 use crate::cluster::failure::forbidden;
+pub use crate::cluster::index::NAMESPACE;
 use crate::cluster::index::{
     CarrierObject, Change, Index, KaiLevels, LookedUp, Readable, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
 use crate::cluster::objects::api;
 use crate::cluster::watch::watched::Guarded;
-use crate::cluster::watch::{Asked, watch};
+use crate::cluster::watch::{Selection, watch};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
 use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};
@@ -35,7 +36,6 @@ use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, na
 /// the stored one is read.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
 
-pub const NAMESPACE: ObjectKind = ObjectKind::cluster_scoped("", "v1", "Namespace", "namespaces");
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Named {
     metadata: Meta,
@@ -95,7 +95,7 @@ impl Sources {
             let take = |change: Change<MutatingWebhookConfiguration>| {
                 index.write(|index| index.others_change(&own, change));
             };
-            watch(&client, Asked::all(MUTATING_WEBHOOK_CONFIGURATION), &Notify::new(), take).await;
+            watch(&client, Selection::all(MUTATING_WEBHOOK_CONFIGURATION), &Notify::new(), take).await;
         });
     }
 
@@ -109,11 +109,10 @@ impl Sources {
             self.index.write(|index| index.await_kind(kind, scope));
             let (client, index, scope) = (self.client.clone(), self.index.clone(), scope.map(str::to_owned));
             self.tasks.spawn(async move {
-                let asked = Asked { kind, namespace: scope.as_deref(), selector: None };
                 let take = |change: Change<ConditionedObject>| {
                     index.write(|index| index.awaited_change(kind, scope.as_deref(), change));
                 };
-                watch(&client, asked, &Notify::new(), take).await;
+                watch(&client, Selection::within(scope.as_deref(), kind), &Notify::new(), take).await;
             });
         }
     }
@@ -150,7 +149,7 @@ impl Sources {
             if first.as_ref().err().and_then(forbidden).is_some() {
                 take(Change::NotServed);
             }
-            watch(&client, Asked::all(CUSTOM_RESOURCE_DEFINITION), &never, take).await;
+            watch(&client, Selection::all(CUSTOM_RESOURCE_DEFINITION), &never, take).await;
         });
     }
 }
@@ -162,12 +161,9 @@ fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
 
 /// Reads kinds into the index, by a watch or once.
 pub(in crate::cluster) trait Reader {
-    /// Reads a kind, in one namespace or in all.
     fn add<T: Readable>(
         &mut self,
-        kind: ObjectKind,
-        scope: Option<&str>,
-        selector: Option<String>,
+        selection: Selection<'_>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
     );
 }
@@ -175,18 +171,17 @@ pub(in crate::cluster) trait Reader {
 impl Reader for Sources {
     fn add<T: Readable>(
         &mut self,
-        kind: ObjectKind,
-        scope: Option<&str>,
-        selector: Option<String>,
+        selection: Selection<'_>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
     ) {
         let source = self.next;
         self.next += 1;
         self.index.write(|index| index.expect(source));
         let (client, index, recheck) = (self.client.clone(), self.index.clone(), self.recheck.clone());
-        let scope = scope.map(str::to_owned);
+        let Selection { kind, namespace, selector } = selection;
+        let (namespace, selector) = (namespace.map(str::to_owned), selector.map(str::to_owned));
         self.tasks.spawn(async move {
-            let asked = Asked { kind, namespace: scope.as_deref(), selector: selector.as_deref() };
+            let selection = Selection { kind, namespace: namespace.as_deref(), selector: selector.as_deref() };
             let take = |change| index.write(|index| take(index, source, change));
             loop {
                 let mut news = pin!(recheck.notified());
@@ -195,7 +190,7 @@ impl Reader for Sources {
                 match reads {
                     Some(true) => tokio::select! {
                         // The watch ends only where nothing can be watched.
-                        () = watch(&client, asked, &recheck, &take) => news.await,
+                        () = watch(&client, selection, &recheck, &take) => news.await,
                         () = until_unread(&index, &recheck, kind) => {}
                     },
                     Some(false) => {
@@ -224,24 +219,25 @@ async fn until_unread(index: &SharedIndex, recheck: &Notify, kind: ObjectKind) {
 /// Adds the input of groups in a namespace: carriers, workloads, pods.
 pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&str>) {
     for selector in pod_selectors() {
-        reader.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
+        reader.add(Selection { selector: Some(&selector), ..Selection::within(scope, POD) }, Index::pod_change);
     }
     for kind in WorkloadKind::ALL {
         kind.with_type(AddWorkloads { reader, scope });
     }
     for kind in ROLE_BASED_GROUPS.iter().copied() {
-        reader.add::<Guarded<RoleBasedGroup>>(kind, scope, None, move |index, source, change| {
+        reader.add::<Guarded<RoleBasedGroup>>(Selection::within(scope, kind), move |index, source, change| {
             index.carrier_change(source, kind, change.map(|rbg| read_rbg(kind, &rbg)));
         });
     }
-    reader.add::<Guarded<RoleCoordination>>(ROLE_COORDINATION, scope, None, |index, source, change| {
+    let coordinations = Selection::within(scope, ROLE_COORDINATION);
+    reader.add::<Guarded<RoleCoordination>>(coordinations, |index, source, change| {
         index.carrier_change(source, ROLE_COORDINATION, change.map(|object| read_coordination(&object)));
     });
 }
 
 /// Adds the cluster-scoped input of groups: namespaces and ClusterTopologies.
 pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
-    reader.add::<Named>(NAMESPACE, None, None, Index::namespace_change);
+    reader.add::<Named>(Selection::all(NAMESPACE), Index::namespace_change);
     add_looked_up::<Layers>(reader, None);
 }
 
@@ -252,14 +248,15 @@ pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&
     }
     add_looked_up::<KaiLevels>(reader, None);
     for scope in scopes {
-        reader.add::<Pod>(POD, *scope, Some(names::PLACED_BY.to_owned()), Index::tree_pod_change);
+        let placed = Selection { selector: Some(names::PLACED_BY), ..Selection::within(*scope, POD) };
+        reader.add(placed, Index::tree_pod_change);
     }
 }
 
 /// Adds a kind of objects that are looked up by name.
 fn add_looked_up<T: LookedUp>(reader: &mut impl Reader, scope: Option<&str>) {
     for kind in T::KINDS.iter().copied() {
-        reader.add::<Guarded<T::Object>>(kind, scope, None, move |index, source, change| {
+        reader.add::<Guarded<T::Object>>(Selection::within(scope, kind), move |index, source, change| {
             index.looked_up_change(source, kind, change.map(|object| report::<T>(kind, &object)));
         });
     }
@@ -274,7 +271,7 @@ impl<R: Reader> WithType for AddWorkloads<'_, R> {
     type Output = ();
 
     fn of<T: WorkloadObject>(self) {
-        self.reader.add::<T>(T::KIND.object_kind(), self.scope, None, |index, source, change| {
+        self.reader.add::<T>(Selection::within(self.scope, T::KIND.object_kind()), |index, source, change| {
             index.workload_change(source, T::KIND, change.map(|workload| SeenWorkload::of(&workload)));
         });
     }

@@ -30,22 +30,31 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The objects of a watch: a kind, in one namespace or in all, with or without a label selector.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Selection<'a> {
     pub kind: ObjectKind,
     pub namespace: Option<&'a str>,
     pub selector: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl<'a> Selection<'a> {
     /// Returns all objects of a kind.
     pub const fn all(kind: ObjectKind) -> Self {
-        Self { kind, namespace: None, selector: None }
+        Self::within(None, kind)
+    }
+
+    /// Returns the objects of a kind in one namespace, or in all.
+    pub const fn within(namespace: Option<&'a str>, kind: ObjectKind) -> Self {
+        Self { kind, namespace, selector: None }
     }
 }
 
 /// Watches objects until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
-pub async fn watch<T>(client: &Client, asked: Asked<'_>, recheck: &Notify, mut report: impl FnMut(Change<T>) + Send)
-where
+pub async fn watch<T>(
+    client: &Client,
+    selection: Selection<'_>,
+    recheck: &Notify,
+    mut report: impl FnMut(Change<T>) + Send,
+) where
     T: Readable,
 {
     let mut listed = Vec::new();
@@ -60,7 +69,7 @@ where
         }
         Ok(())
     };
-    watch_text(client, asked, recheck, &mut take).await;
+    watch_text(client, selection, recheck, &mut take).await;
 }
 
 /// A step of a watch, with the JSON of its object.
@@ -77,12 +86,12 @@ enum Step<'a> {
 /// Takes a step. An object that cannot be read is an error: the watch begins anew.
 type Take<'a> = &'a mut (dyn FnMut(Step<'_>) -> Result<(), DecodeError> + Send);
 
-async fn watch_text(client: &Client, asked: Asked<'_>, recheck: &Notify, take: Take<'_>) {
+async fn watch_text(client: &Client, selection: Selection<'_>, recheck: &Notify, take: Take<'_>) {
     let mut config = watcher::Config::default().page_size(PAGE);
-    if let Some(selector) = asked.selector {
+    if let Some(selector) = selection.selector {
         config = config.labels(selector);
     }
-    let api = match api::<Text>(client, asked.kind, asked.namespace).all() {
+    let api = match api::<Text>(client, selection.kind, selection.namespace).all() {
         Ok(api) => api,
         Err(error) => return tracing::error!(%error, "cannot be watched"),
     };
@@ -193,17 +202,6 @@ fn is_not_served(error: &watcher::Error) -> bool {
     code == 404
 }
 
-impl<T> Change<T> {
-    pub fn map<U>(self, into: impl Fn(T) -> U) -> Change<U> {
-        match self {
-            Self::Listed(all) => Change::Listed(all.into_iter().map(into).collect()),
-            Self::Applied(one) => Change::Applied(into(one)),
-            Self::Deleted(one) => Change::Deleted(into(one)),
-            Self::NotServed => Change::NotServed,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -262,7 +260,7 @@ mod tests {
         };
         let client = Client::new(tower::service_fn(expired), "ns");
         let never = Notify::new();
-        let watching = watch(&client, Asked::all(POD), &never, |change: Change<Pod>| panic!("{change:?}"));
+        let watching = watch(&client, Selection::all(POD), &never, |change: Change<Pod>| panic!("{change:?}"));
         _ = tokio::time::timeout(Duration::from_secs(60), watching).await;
         let asked = asked.load(Ordering::SeqCst);
         assert!((10..40).contains(&asked), "asked {asked} times in a minute");
@@ -273,7 +271,7 @@ mod tests {
         let client = Client::new(tower::service_fn(before_1_34), "ns");
         let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let never = Notify::new();
-        let watching = watch(&client, Asked::all(POD), &never, |change: Change<Pod>| _ = told.send(change));
+        let watching = watch(&client, Selection::all(POD), &never, |change: Change<Pod>| _ = told.send(change));
         tokio::select! {
             () = watching => panic!("the watch is over"),
             change = changes.recv() => match change {

@@ -8,7 +8,7 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::writer::is_other_uid;
+use super::writer::released;
 use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, Pod};
@@ -54,11 +54,7 @@ impl Adoption {
     pub async fn label_pod(&self, pod: &PodRef, labels: &Value) -> kube::Result<bool> {
         let pods = api::<Pod>(&self.client, POD, Some(&self.namespace));
         let patch = Patch::Merge(json!({ "metadata": { "uid": &*pod.uid, "labels": labels } }));
-        let patched = within(self.timeout, pods.patch(&pod.name, &params(false), &patch)).await;
-        match patched {
-            Err(kube::Error::Api(status)) if is_other_uid(&status) => Ok(false),
-            patched => Ok(unless(&[404], patched)?.is_some()),
-        }
+        Ok(released(within(self.timeout, pods.patch(&pod.name, &params(false), &patch)).await)?.is_some())
     }
 
     /// Creates a RoleCoordination, or with `dry_run` only checks whether that is allowed.

@@ -1,17 +1,19 @@
 //! Carries out the decisions of the loop. Each action reports its end to the reconciler, whatever the API server does: an
 //! action without an answer, or with a panic, has failed.
 
+use prometheus_client::metrics::counter::Counter;
+
 use crate::api::Pod;
 use crate::cluster::failure::{namespace_is_gone, short};
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{DELETED_FOR, LoopMetrics, count};
+use crate::cluster::metrics::{By, DELETED_FOR, LoopMetrics, count};
 use crate::cluster::read::lookup::{Looked, Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
-use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled};
+use crate::cluster::read::{losses, missing_pods, pods};
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
-use crate::cluster::write::writer::{Writer, Written, release_patch};
+use crate::cluster::write::writer::{ReleaseEdits, Writer, Written, release_patch};
 use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::marks::Mark;
@@ -75,11 +77,11 @@ impl ActionError {
 }
 
 /// What an action comes to.
-type Acted<T> = Result<T, ActionError>;
+type ActionResult<T> = Result<T, ActionError>;
 /// Result of an action: a word for the metrics, and a report to the reconciler.
-type Done = (&'static str, Option<Ended>);
+type Completion = (&'static str, Option<Ended>);
 /// Result of a write: a word for the metrics, and why nothing was written; empty if another client was faster.
-type Wrote = (&'static str, Option<&'static str>);
+type WriteResult = (&'static str, Option<&'static str>);
 
 impl Executor {
     /// Returns an executor that writes with `writer`, and applies the results to the index of `lookup`.
@@ -95,7 +97,7 @@ impl Executor {
     /// Carries out an action. `None` for an action that ends without a report.
     pub async fn carry_out(&self, key: &GroupKey, action: Action) -> Option<Ended> {
         // The time limit starts with the permit.
-        let turn = if is_of_pod(&action) { Some(self.limit.turn().await) } else { None };
+        let turn = if row(&action).is_of_pod { Some(self.limit.turn().await) } else { None };
         let done = self.writer.in_time(self.act(key, &action)).await;
         if let Some(turn) = turn {
             turn.end(done.as_ref().map_or_else(ActionError::load, |_| Load::Answered));
@@ -103,7 +105,7 @@ impl Executor {
         let (outcome, ended) = match done {
             Ok(done) => done,
             Err(error) => {
-                let (what, name) = described(&action);
+                let Row { what, name, .. } = row(&action);
                 let text = error.text();
                 if error.is_of_gone_namespace() {
                     tracing::debug!(group = %key, name, error = text, "the namespace is being deleted: {what}");
@@ -133,15 +135,15 @@ impl Executor {
         self.events.publish(&key.namespace, about, events, workload);
     }
 
-    async fn act(&self, key: &GroupKey, action: &Action) -> Acted<Done> {
+    async fn act(&self, key: &GroupKey, action: &Action) -> ActionResult<Completion> {
         let (outcome, failure) = match action {
             Action::Release { pod, labels, pod_groups, pin, queued, consumes } => {
                 let late = |of: &MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
                 let labels = labels.as_ref().map(late).unwrap_or_default();
-                let why = (*queued, consumes.as_ref());
-                let patch = release_patch(pod, (&labels, pod_groups), pin, why);
+                let (pin, queued, consumes) = (Some(pin), *queued, consumes.as_ref());
+                let patch = release_patch(pod, ReleaseEdits { labels: &labels, pod_groups, pin, queued, consumes });
                 let released = self.writer.release(&key.namespace, pod, patch).await?;
                 (self.pod_written(released, "released"), None)
             }
@@ -159,7 +161,7 @@ impl Executor {
         Ok((outcome, action.ended(failure)))
     }
 
-    async fn mark(&self, key: &GroupKey, mark: &Mark) -> Acted<&'static str> {
+    async fn mark(&self, key: &GroupKey, mark: &Mark) -> ActionResult<&'static str> {
         let marked = self.writer.mark(&key.namespace, mark).await?;
         Ok(self.pod_written(marked, "written"))
     }
@@ -170,7 +172,7 @@ impl Executor {
         done
     }
 
-    async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Acted<Wrote> {
+    async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> ActionResult<WriteResult> {
         let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
         let deleted = if extent == Extent::Unscheduled {
             self.writer.delete_without_node(&key.namespace, pod).await?
@@ -178,12 +180,12 @@ impl Executor {
             self.writer.delete(&key.namespace, pod, with_dependents).await.map(|()| true)?
         };
         if deleted {
-            tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
+            tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).log);
         }
         Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
 
-    async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> Acted<Done> {
+    async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> ActionResult<Completion> {
         let (group, status, then): (_, _, &[EventNote]) = match write {
             StatusWrite::Group { group, status, then, reads_first } => {
                 if *reads_first && self.has_moved_on(group).await? {
@@ -229,7 +231,7 @@ impl Executor {
         read.inspect_err(|error| tracing::warn!(group = %group.key, %error, "group cannot be read after a conflict"))
     }
 
-    async fn step(&self, key: &GroupKey, step: &Step) -> Acted<Wrote> {
+    async fn step(&self, key: &GroupKey, step: &Step) -> ActionResult<WriteResult> {
         let is_done = match step {
             Step::Partition { workload, partition, ends } => {
                 let seen = self.writer.set_partition(workload, *partition, *ends).await?;
@@ -250,7 +252,7 @@ impl Executor {
 
     /// Scales a workload by the committed status of its group; `false` if it was changed. A stale group would scale it to an
     /// earlier number.
-    async fn scale(&self, group: &Group, workload: &ScaledWorkload, replicas: u32) -> Acted<bool> {
+    async fn scale(&self, group: &Group, workload: &ScaledWorkload, replicas: u32) -> ActionResult<bool> {
         self.lookup.read_live(&group.key).await?;
         let now = self.index().read().group(&group.key);
         if !now.is_some_and(|now| now.has_committed_like(group)) {
@@ -261,7 +263,13 @@ impl Executor {
         Ok(true)
     }
 
-    async fn write_owned(&self, key: &GroupKey, group: &Group, id: &OwnedId, write: &OwnedWrite) -> Acted<Wrote> {
+    async fn write_owned(
+        &self,
+        key: &GroupKey,
+        group: &Group,
+        id: &OwnedId,
+        write: &OwnedWrite,
+    ) -> ActionResult<WriteResult> {
         let gang = match write {
             OwnedWrite::Ensure(gang) => gang,
             OwnedWrite::Create(object) => {
@@ -288,7 +296,7 @@ impl Executor {
         Ok(("written", (!made).then_some(TAKEN)))
     }
 
-    async fn read(&self, key: &GroupKey, question: &Question) -> Acted<Answer> {
+    async fn read(&self, key: &GroupKey, question: &Question) -> ActionResult<Answer> {
         let client = &self.writer.client;
         Ok(match question {
             Question::Group => {
@@ -296,7 +304,7 @@ impl Executor {
                 Answer::Group { failed: false }
             }
             Question::Pods => {
-                let found = running_pods::list(client, key).await?;
+                let found = pods::running(client, key).await?;
                 self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
                 Answer::Pods { failed: false }
             }
@@ -317,7 +325,7 @@ impl Executor {
                 diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
                 Answer::MissingPods(diagnoses)
             }
-            Question::Surge { group, surplus } => Answer::Surge(surge::find(&self.lookup, group, surplus).await?),
+            Question::Surge { group, surplus } => Answer::Surge(pods::of_surge(&self.lookup, group, surplus).await?),
             Question::Gone { carrier } => Answer::Gone(match key.pod_group() {
                 Some(key) => self.lookup.is_pod_group_gone(&key).await?,
                 None => self.lookup.is_gone(key, *carrier).await?,
@@ -327,17 +335,17 @@ impl Executor {
 
     /// Labels running pods of roles that lack some and do not name the group: their workload made them before it could. They
     /// count from then on. Returns the roles with such pods.
-    async fn adopt(&self, key: &GroupKey, group: &Group, missing: &[MissingPods]) -> Acted<Vec<String>> {
+    async fn adopt(&self, key: &GroupKey, group: &Group, missing: &[MissingPods]) -> ActionResult<Vec<String>> {
         let mut adopted = Vec::new();
         for role in missing.iter().filter_map(|missing| group.role(&missing.role)) {
             let workload = &role.workload;
             let Some(maker) = workload.key.as_ref().filter(|_| workload.reference.is_some()) else { continue };
-            let pods = unlabelled::find(&self.writer.client, key, &role.name, maker).await?;
-            for pod in &pods {
+            let unlabelled = pods::unlabelled(&self.writer.client, key, &role.name, maker).await?;
+            for pod in &unlabelled {
                 self.mark(key, &Mark::adopted(pod, key, &role.name)).await?;
             }
-            if !pods.is_empty() {
-                tracing::info!(group = %key, role = role.name, pods = pods.len(), "pods run that do not name the group: counted");
+            if !unlabelled.is_empty() {
+                tracing::info!(group = %key, role = role.name, pods = unlabelled.len(), "pods run that do not name the group: counted");
                 adopted.push(role.name.clone());
             }
         }
@@ -345,20 +353,12 @@ impl Executor {
     }
 
     fn count(&self, action: &Action, outcome: &'static str) {
-        let counter = match action {
-            Action::Release { .. } => &self.metrics.releases,
-            Action::WriteStatus(StatusWrite::Group { .. }) => &self.metrics.status_writes,
-            Action::Step(Step::Partition { .. }) => &self.metrics.partitions,
-            Action::Step(Step::Replicas { .. }) => &self.metrics.scales,
-            Action::Delete { extent, .. } => {
-                if let Some(why) = cause(*extent).0 {
-                    self.metrics.recovery_deletions.get_or_create(&[("why", why), ("outcome", outcome)]).inc();
-                }
-                return;
-            }
-            _ => return,
-        };
-        count(counter, outcome);
+        if let Action::Delete { extent, .. } = action
+            && let Some(why) = cause(*extent).metric
+        {
+            self.metrics.recovery_deletions.get_or_create(&[("why", why), ("outcome", outcome)]).inc();
+        }
+        row(action).counter.into_iter().for_each(|of| count(of(&self.metrics), outcome));
     }
 }
 
@@ -370,15 +370,19 @@ fn status_dropped(write: &StatusWrite, group: &Group, fields: Vec<&'static str>)
     Ended::StatusDropped { target: write.target(), object: StatusCarrier::of(group), fields }
 }
 
-/// Reports whether the action writes a pod. Hundreds of pods may be due at a time.
-const fn is_of_pod(action: &Action) -> bool {
-    matches!(action, Action::Release { .. } | Action::Delete { .. } | Action::Mark(_))
+/// Why a pod is deleted.
+struct Cause {
+    /// The word of the metric.
+    metric: Option<&'static str>,
+    /// What the log says of a deletion.
+    log: &'static str,
+    /// What is said of a deletion that failed.
+    what: &'static str,
 }
 
-/// Returns why a pod is deleted: as the metric has it, as the log of a deletion, and as the description of one.
-const fn cause(extent: Extent) -> (Option<&'static str>, &'static str, &'static str) {
+const fn cause(extent: Extent) -> Cause {
     let [recovery, update, rollback] = DELETED_FOR;
-    match extent {
+    let (metric, log, what) = match extent {
         Extent::Unscheduled => {
             (None, "it is made again for its batch and its place", "deletion of a pod without a node")
         }
@@ -392,27 +396,48 @@ const fn cause(extent: Extent) -> (Option<&'static str>, &'static str, &'static 
         Extent::Pod | Extent::Dependents => {
             (Some(recovery), "its batch is made anew", "deletion of a pod of a batch that is made anew")
         }
-    }
+    };
+    Cause { metric, log, what }
 }
 
-/// Returns a description of an action for people, and the name of its object; empty where that is the group.
-fn described(action: &Action) -> (&'static str, &str) {
+/// What is so of every action of a sort.
+struct Row<'a> {
+    /// A description for people.
+    what: &'static str,
+    /// The name of the object; empty where that is the group.
+    name: &'a str,
+    /// The counter of its outcomes.
+    counter: Option<fn(&LoopMetrics) -> &By<Counter>>,
+    /// Whether it writes a pod. Hundreds of pods may be due at a time.
+    is_of_pod: bool,
+}
+
+fn row<'a>(action: &'a Action) -> Row<'a> {
+    let row = |what, name: &'a str| Row { what, name, counter: None, is_of_pod: false };
+    let of_pod = |what, pod: &'a PodRef| Row { is_of_pod: true, ..row(what, &pod.name) };
+    let counted = |row: Row<'a>, counter: fn(&LoopMetrics) -> &By<Counter>| Row { counter: Some(counter), ..row };
     match action {
-        Action::Release { pod, .. } => ("release of a pod", &pod.name),
-        Action::Mark(mark) => ("labels of a pod", &mark.pod.name),
-        Action::Delete { pod, extent } => (cause(*extent).2, &pod.name),
-        Action::WriteStatus(StatusWrite::Group { .. }) => ("status of the group", ""),
-        Action::WriteStatus(StatusWrite::Conflicted { other, .. }) => {
-            ("status of an object that controls nothing", &other.carrier.name)
+        Action::Release { pod, .. } => counted(of_pod("release of a pod", pod), |metrics| &metrics.releases),
+        Action::Mark(mark) => of_pod("labels of a pod", &mark.pod),
+        Action::Delete { pod, extent } => of_pod(cause(*extent).what, pod),
+        Action::WriteStatus(StatusWrite::Group { .. }) => {
+            counted(row("status of the group", ""), |metrics| &metrics.status_writes)
         }
-        Action::WriteStatus(StatusWrite::Placement { .. }) => ("note of where the pods of a PodGroup go", ""),
-        Action::Step(Step::Partition { workload, .. }) => ("partition of a workload", &workload.key.name),
-        Action::Step(Step::Replicas { workload, .. }) => ("scale of a workload", &workload.key.name),
-        Action::WriteOwned { id, write: OwnedWrite::Ensure(_), .. } => ("PodGroup of a batch", &id.name),
-        Action::WriteOwned { id, write: OwnedWrite::Create(_), .. } => ("object of a request for nodes", &id.name),
-        Action::WriteOwned { id, .. } => ("removal of an owned object that nothing asks for", &id.name),
-        Action::Read(question) => (asked(question), ""),
-        Action::Publish { .. } => ("Events", ""),
+        Action::WriteStatus(StatusWrite::Conflicted { other, .. }) => {
+            row("status of an object that controls nothing", &other.carrier.name)
+        }
+        Action::WriteStatus(StatusWrite::Placement { .. }) => row("note of where the pods of a PodGroup go", ""),
+        Action::Step(Step::Partition { workload, .. }) => {
+            counted(row("partition of a workload", &workload.key.name), |metrics| &metrics.partitions)
+        }
+        Action::Step(Step::Replicas { workload, .. }) => {
+            counted(row("scale of a workload", &workload.key.name), |metrics| &metrics.scales)
+        }
+        Action::WriteOwned { id, write: OwnedWrite::Ensure(_), .. } => row("PodGroup of a batch", &id.name),
+        Action::WriteOwned { id, write: OwnedWrite::Create(_), .. } => row("object of a request for nodes", &id.name),
+        Action::WriteOwned { id, .. } => row("removal of an owned object that nothing asks for", &id.name),
+        Action::Read(question) => row(asked(question), ""),
+        Action::Publish { .. } => row("Events", ""),
     }
 }
 

@@ -135,7 +135,7 @@ async fn every_action_ends_as_failed_when_the_api_server_does_not_answer() {
     let executor = executor(silent(), &metrics);
     let mut kinds = BTreeSet::new();
     for action in all() {
-        kinds.insert(described(&action).0);
+        kinds.insert(row(&action).what);
         let begun = Instant::now();
         let ended = executor.carry_out(&key, action.clone()).await;
         assert_eq!(begun.elapsed(), TIMEOUT, "{action:?}");

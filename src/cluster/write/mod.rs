@@ -2,11 +2,9 @@
 
 pub mod adoption;
 pub mod deadline;
-mod event_limit;
 pub mod events;
 pub mod executor;
-pub mod pod_groups;
-mod provisioning;
+pub mod owned;
 pub mod removal;
 pub mod resumed;
 pub mod topologies;

@@ -22,7 +22,7 @@ use crate::cluster::lease::{Record, leases};
 use crate::cluster::objects::{Objects, api};
 use crate::cluster::read::installations;
 use crate::cluster::watch::sources::{NAMESPACE, Named};
-use crate::cluster::write::pod_groups::empty_buffer;
+use crate::cluster::write::owned::empty_buffer;
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::Installation;
 use crate::model::WorkloadKind;

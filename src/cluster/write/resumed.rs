@@ -16,7 +16,7 @@ use crate::model::moment::Moment;
 const MANAGER: &str = "rolegate-resume";
 
 /// Notes what a person asks of a group, by the annotations of the work concerned.
-pub async fn resume(client: &Client, group: &Group, (annotations, at): (&BTreeSet<&str>, Moment)) -> kube::Result<()> {
+pub async fn resume(client: &Client, group: &Group, annotations: &BTreeSet<&str>, at: Moment) -> kube::Result<()> {
     let carrier = &group.carrier;
     let objects = api::<DynamicObject>(client, carrier.kind, Some(&group.key.namespace));
     let annotations: BTreeMap<_, _> = annotations.iter().map(|key| (*key, at.text())).collect();

@@ -17,7 +17,7 @@ use crate::cluster::index::Change;
 use crate::cluster::objects::{Objects, api};
 use crate::cluster::read::lookup::Lookup;
 use crate::cluster::watch::watched::Guarded;
-use crate::cluster::watch::{Asked, watch as watch_kind};
+use crate::cluster::watch::{Selection, watch as watch_kind};
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::{Layers, Mode};
 use crate::mutate::topology::{add_finalizer, remove_finalizer};
@@ -54,12 +54,10 @@ impl TopologyKeeper {
         for kind in CLUSTER_TOPOLOGIES.iter().copied() {
             let (client, seen, recheck) = (self.writer.client.clone(), seen.clone(), self.recheck.clone());
             watches.spawn(async move {
-                let take = |change: Change<Guarded<ClusterTopology>>| match change {
-                    Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
-                    Change::Applied(one) => _ = seen.send((kind, one)),
-                    Change::Deleted(_) | Change::NotServed => {}
+                let take = |change: Change<Guarded<ClusterTopology>>| {
+                    change.into_there().into_iter().for_each(|one| _ = seen.send((kind, one)));
                 };
-                watch_kind(&client, Asked::all(kind), &recheck, take).await;
+                watch_kind(&client, Selection::all(kind), &recheck, take).await;
             });
         }
         // Unfinished topologies are tried again; all are when this replica becomes leader.

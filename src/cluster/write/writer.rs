@@ -79,7 +79,7 @@ impl Writer {
     /// Releases a pod of which only the name and uid are known: it is read before.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> kube::Result<Option<Pod>> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
-        let patch = release_patch(pod, (&[], &[]), &Pin::new(), (Queued::of(&found), None));
+        let patch = release_patch(pod, ReleaseEdits { queued: Queued::of(&found), ..ReleaseEdits::default() });
         self.release(namespace, pod, patch).await
     }
 
@@ -128,17 +128,26 @@ impl Writer {
     }
 }
 
+/// What a release changes of a pod, beside its gate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReleaseEdits<'a> {
+    pub labels: &'a [Entry],
+    pub pod_groups: &'a [MemberEdit],
+    /// The domain or node that the pod is bound to.
+    pub pin: Option<&'a Pin>,
+    pub queued: Queued,
+    /// The ProvisioningRequest whose nodes the pod takes, and its class.
+    pub consumes: Option<&'a (String, String)>,
+}
+
 /// Returns the strategic merge patch that removes the gate of a pod, adds labels, puts it into its PodGroup, and pins it to
 /// nodes; it contains the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing.
 /// It also ends the wait of Kueue for rolegate, and names the ProvisioningRequest, with its class, whose nodes the pod takes.
-pub fn release_patch(
-    pod: &PodRef,
-    (labels, pod_groups): (&[Entry], &[MemberEdit]),
-    pin: &Pin,
-    (queued, consumes): (Queued, Option<&(String, String)>),
-) -> Value {
+pub fn release_patch(pod: &PodRef, edits: ReleaseEdits<'_>) -> Value {
+    let ReleaseEdits { labels, pod_groups, pin, queued, consumes } = edits;
+    let pin = pin.filter(|pin| !pin.is_empty());
     let mut labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
-    let recorded = (!pin.is_empty()).then(|| (names::PINNED.to_owned(), json!(pinned::text(pin))));
+    let recorded = pin.map(|pin| (names::PINNED.to_owned(), json!(pinned::text(pin))));
     let ungated = (queued == Queued::AfterUs).then(|| (names::KUEUE_GATED_BY.to_owned(), Value::Null));
     let request = consumes.into_iter().flat_map(|(request, class)| {
         [(names::CONSUME_REQUEST.to_owned(), json!(request)), (names::REQUEST_CLASS.to_owned(), json!(class))]
@@ -154,7 +163,7 @@ pub fn release_patch(
     let mut metadata = json!({ "uid": &*pod.uid, "labels": labels, "annotations": annotations });
     let mut spec = json!({ "schedulingGates": [gate], "nodeSelector": pin });
     for fields in [&mut metadata, &mut spec].into_iter().filter_map(Value::as_object_mut) {
-        fields.retain(|_, value| *value != json!({}));
+        fields.retain(|_, value| *value != json!({}) && !value.is_null());
     }
     json!({ "metadata": metadata, "spec": spec })
 }
@@ -278,7 +287,7 @@ pub(crate) fn params() -> PatchParams {
 }
 
 /// Reports whether a patch was refused because the pod is another one: it would change the immutable uid.
-pub(super) fn is_other_uid(status: &kube::core::Status) -> bool {
+fn is_other_uid(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
@@ -305,7 +314,8 @@ mod tests {
     #[test]
     fn a_release_takes_our_word_from_kueue_where_it_was_given() {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
-        let metadata = |queued| release_patch(&pod, (&[], &[]), &Pin::new(), (queued, None))["metadata"].clone();
+        let edits = |queued| ReleaseEdits { queued, ..ReleaseEdits::default() };
+        let metadata = |queued| release_patch(&pod, edits(queued))["metadata"].clone();
         assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
         // A value of the user stays.
         assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
@@ -319,8 +329,8 @@ mod tests {
             MemberKey::Annotation(names::VOLCANO_POD_GROUP),
             MemberKey::Annotation(names::KAI_POD_GROUP),
         ];
-        let metadata = |edits: &[MemberEdit]| {
-            release_patch(&pod, (&[], edits), &Pin::new(), (Queued::Not, None))["metadata"].clone()
+        let metadata = |pod_groups: &[MemberEdit]| {
+            release_patch(&pod, ReleaseEdits { pod_groups, ..ReleaseEdits::default() })["metadata"].clone()
         };
         let to_kai = metadata(&[(kube, None), (kai, Some("ns.pd-c-0".to_owned()))]);
         let annotations = json!({ names::KAI_POD_GROUP: "ns.pd-c-0", names::KAI_SKIP_PODGROUPER: "true" });
@@ -340,7 +350,8 @@ mod tests {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
         let pin = Pin::from([("rack".to_owned(), "r1".to_owned())]);
         let consumes = ("pd-s-0-1".to_owned(), "atomic".to_owned());
-        let patch = release_patch(&pod, (&[], &[]), &pin, (Queued::AfterUs, Some(&consumes)));
+        let (pin, consumes, queued) = (Some(&pin), Some(&consumes), Queued::AfterUs);
+        let patch = release_patch(&pod, ReleaseEdits { pin, queued, consumes, ..ReleaseEdits::default() });
         let annotations = json!({
             names::KUEUE_GATED_BY: null, names::PINNED: "rack=r1",
             names::CONSUME_REQUEST: "pd-s-0-1", names::REQUEST_CLASS: "atomic",

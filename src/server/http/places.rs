@@ -33,14 +33,14 @@ pub struct Proven;
 /// The places of one listener. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<TakenPlaces>>,
     freed: Arc<Notify>,
     proven: Arc<Semaphore>,
     limits: Limits,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenPlaces {
     next: u64,
     /// In order of arrival.
     newcomers: BTreeMap<u64, Newcomer>,
@@ -51,7 +51,7 @@ struct Taken {
 #[derive(Debug)]
 struct Newcomer {
     timeouts: Timeouts,
-    /// [`Taken::waited`] at its arrival.
+    /// [`TakenPlaces::waited`] at its arrival.
     came: Duration,
     ended: CancellationToken,
 }
@@ -96,7 +96,7 @@ impl Places {
     }
 }
 
-impl Taken {
+impl TakenPlaces {
     /// Returns the oldest newcomer whose time is up.
     fn first_to_go(&self, limits: &Limits) -> Option<u64> {
         let has_had_its_time = |newcomer: &Newcomer| {

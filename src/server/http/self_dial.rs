@@ -110,11 +110,10 @@ impl SelfDial {
             return Err(SelfDialError::NoCertificate);
         }
         let before = self.store.info();
-        match timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut)) {
+        let once = async || timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut));
+        match once().await {
             // The certificate changed between the handshake and the comparison: that is no failure.
-            Err(_) if self.store.info() != before => {
-                timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut))
-            }
+            Err(_) if self.store.info() != before => once().await,
             result => result,
         }
     }

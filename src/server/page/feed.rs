@@ -90,20 +90,20 @@ struct One<'a> {
     group: Option<Drawing<'a>>,
     /// Why the room is unknown, where batches share domains.
     room: Option<String>,
-    events: Vec<Told<'a>>,
+    events: Vec<EventLine<'a>>,
     /// Why Events cannot be read.
     silence: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct EventLine<'a> {
     time: &'a str,
     reason: &'a str,
     message: &'a str,
     warning: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EventLine<'a> {
     fn of(event: &'a Event) -> Self {
         let Event { reason, message, r#type, .. } = event;
         Self { time: event.last_seen(), reason, message, warning: r#type == "Warning" }
@@ -112,7 +112,7 @@ impl<'a> Told<'a> {
 
 /// The Events of a group as last read.
 #[derive(Default)]
-struct Read {
+struct GroupEvents {
     at: Option<Instant>,
     events: Vec<Event>,
     silence: Option<String>,
@@ -139,7 +139,7 @@ impl Feeds {
     }
 
     async fn draw(self: Arc<Self>, subject: Subject, sender: watch::Sender<Arc<str>>) {
-        let mut read = Read::default();
+        let mut read = GroupEvents::default();
         loop {
             let (source, about) = (self.source.clone(), subject.clone());
             if let Subject::One(key) = &about {
@@ -193,7 +193,7 @@ impl Source {
         }
     }
 
-    async fn read_events(&self, key: &GroupKey, read: &mut Read) {
+    async fn read_events(&self, key: &GroupKey, read: &mut GroupEvents) {
         if read.at.is_some_and(|at| at.elapsed() < EVENTS_PAUSE) {
             return;
         }
@@ -206,7 +206,7 @@ impl Source {
         }
     }
 
-    fn picture(&self, subject: &Subject, read: &Read) -> String {
+    fn picture(&self, subject: &Subject, read: &GroupEvents) -> String {
         let picture = match subject {
             Subject::All => self.all(),
             Subject::One(key) => self.one(key, read),
@@ -238,7 +238,7 @@ impl Source {
         })
     }
 
-    fn one(&self, key: &GroupKey, read: &Read) -> serde_json::Result<String> {
+    fn one(&self, key: &GroupKey, read: &GroupEvents) -> serde_json::Result<String> {
         let snapshot = self.index.read().snapshot(key);
         let is_there = snapshot.claims.is_some() || !snapshot.pods.is_empty();
         let mut picture = Picture::of(key, snapshot);
@@ -256,7 +256,7 @@ impl Source {
             replica: self.replica(),
             group: is_there.then(|| Drawing::of(&picture, cluster.as_ref())),
             room: unknown,
-            events: read.events.iter().map(Told::of).collect(),
+            events: read.events.iter().map(EventLine::of).collect(),
             silence: read.silence.as_deref(),
         })
     }

@@ -26,7 +26,7 @@ impl Replica {
     fn start(client: &Client, identity: &str, policy: Policy, stop: &CancellationToken) -> Self {
         let store = CertStore::empty();
         let (certificates, publication) =
-            Certificates::new(client.clone(), ("default", "rolegate-tls"), identity, policy, store.clone());
+            Certificates::new(client.clone(), "default", "rolegate-tls", identity, policy, store.clone());
         let standing = certificates.standing();
         Self { store, publication, standing, running: tokio::spawn(certificates.run(stop.clone())) }
     }

@@ -10,10 +10,10 @@ use rolegate::api::protobuf::object;
 use rolegate::api::scheduling::SchedulingPod;
 use rolegate::api::{Node, Object, ObjectKind, Pod};
 use rolegate::cluster::index::Change;
-use rolegate::cluster::requests::ApiRequests;
+use rolegate::cluster::metrics::ApiRequests;
 use rolegate::cluster::watch::cache_age::CacheAges;
 use rolegate::cluster::watch::client::client;
-use rolegate::cluster::watch::{Asked, watch};
+use rolegate::cluster::watch::{Selection, watch};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
 
@@ -127,7 +127,7 @@ where
 {
     let (changed, mut changes) = mpsc::unbounded_channel();
     let never = Notify::new();
-    let asked = Asked { selector: Some(SELECTOR), ..Asked::all(kind) };
+    let asked = Selection { selector: Some(SELECTOR), ..Selection::all(kind) };
     let watching = watch(client, asked, &never, |change| _ = changed.send(change));
     let text = |mut object: T| {
         *version(&mut object) = None;

@@ -13,14 +13,14 @@ use crate::rules::{Need, World};
 
 /// Results of the reads.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct NeedAnswers {
     pub(super) objects: Vec<(ObjectKind, String)>,
     answers: Vec<(Need, bool)>,
     /// Reason for which something may not be read: absence is not proven then.
     pub(super) forbidden: Option<String>,
 }
 
-impl Found {
+impl NeedAnswers {
     pub(super) fn answer(&mut self, need: &Need, there: bool) {
         self.answers.push((need.clone(), there));
     }
@@ -36,7 +36,7 @@ impl Found {
         read
     }
 
-    pub(super) fn into_world(self, world: &mut World, unread: &mut Unread) {
+    pub(super) fn into_world(self, world: &mut World, unread: &mut FailedReads) {
         for (kind, object) in self.objects {
             // An object without the expected shape counts as unknown.
             if let Err(error) = world.add_json(&kind.api_version(), kind.kind, &object) {
@@ -54,12 +54,12 @@ impl Found {
 
 /// Failed reads of one review, reported in one line.
 #[derive(Default)]
-pub(super) struct Unread {
+pub(super) struct FailedReads {
     count: usize,
     first: String,
 }
 
-impl Unread {
+impl FailedReads {
     pub(super) fn note(&mut self, why: &dyn Display) {
         if self.count == 0 {
             self.first = why.to_string();

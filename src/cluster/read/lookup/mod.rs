@@ -59,7 +59,7 @@ impl LookupError {
 pub type Looked<T> = Result<T, LookupError>;
 
 /// Result of a live read.
-enum Got<T> {
+enum LiveRead<T> {
     Found(T),
     Absent,
     /// A kind that is not served has no objects.
@@ -190,13 +190,13 @@ impl Lookup {
     ) -> Looked<Option<CarrierObject>> {
         let known = self.index.read().carrier(kind, &key.namespace, name);
         let found = match self.get::<Guarded<T>>(kind, key, name).await? {
-            Got::Found(found) => found,
-            Got::Absent => {
+            LiveRead::Found(found) => found,
+            LiveRead::Absent => {
                 known.iter().for_each(|known| self.index.write(|index| index.carrier_gone(known)));
                 return Ok(None);
             }
             // The same objects may come back with their kind.
-            Got::NotServed => return Ok(None),
+            LiveRead::NotServed => return Ok(None),
         };
         let carrier = read(&found).ok_or_else(|| LookupError::Shape(format!("{} {key}", kind.kind)))?;
         if known.is_none_or(|known| !known.is_same(&carrier)) {
@@ -205,16 +205,16 @@ impl Lookup {
         Ok(Some(carrier))
     }
 
-    async fn get<T: Readable>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Looked<Got<T>> {
+    async fn get<T: Readable>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Looked<LiveRead<T>> {
         // Skip names that no object can have.
         if subdomain_fault(name).is_some() {
-            return Ok(Got::Absent);
+            return Ok(LiveRead::Absent);
         }
         match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
-            Ok(found) => Ok(Got::Found(found)),
-            Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(Got::Absent),
+            Ok(found) => Ok(LiveRead::Found(found)),
+            Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(LiveRead::Absent),
             // The answer for an unserved kind is a text, no Status.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Got::NotServed),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(LiveRead::NotServed),
             Err(source) => Err(LookupError::read(format!("{} {key}", kind.kind), source)),
         }
     }

@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use tokio::time::Instant;
 
 use super::slots::Fresh;
-use super::{Got, Looked, Lookup, LookupError};
+use super::{LiveRead, Looked, Lookup, LookupError};
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::cluster::index::{LookedUp, SeenWorkload};
 use crate::cluster::objects::api;
@@ -25,7 +25,9 @@ impl Lookup {
         }
         let read = async {
             for kind in T::KINDS.iter().copied() {
-                let Got::Found(found) = self.get::<Guarded<T::Object>>(kind, key, &key.name).await? else { continue };
+                let LiveRead::Found(found) = self.get::<Guarded<T::Object>>(kind, key, &key.name).await? else {
+                    continue;
+                };
                 let (name, at, object) = report::<T>(kind, &found);
                 let object = object.ok_or_else(|| LookupError::Shape(format!("{} {key}", kind.kind)))?;
                 self.index.write_quietly(|index| index.read_outside(kind, name, at, object));

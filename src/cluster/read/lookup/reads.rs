@@ -23,7 +23,7 @@ const MOST: usize = 16;
 const NOT_LISTED: &[ObjectKind] = &[COORDINATED_POLICY, SERVICE, TOPOLOGY];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct PlannedRead {
     /// All needs that the read answers.
     pub(super) needs: Vec<Need>,
     pub(super) way: Way,
@@ -56,7 +56,7 @@ pub(super) struct Place {
     pub(super) namespace: Option<String>,
 }
 
-impl fmt::Display for Read {
+impl fmt::Display for PlannedRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(first) = self.needs.first() else { return Ok(()) };
         match self.needs.len() {
@@ -67,26 +67,26 @@ impl fmt::Display for Read {
 }
 
 /// Returns the reads for these needs. Their number does not grow with the number of needs of one place.
-pub(super) fn reads(needs: Vec<Need>) -> Vec<Read> {
+pub(super) fn reads(needs: Vec<Need>) -> Vec<PlannedRead> {
     let (mut reads, mut by_place, mut by_group) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for need in needs {
         match way(&need) {
             Way::One(place) => by_place.entry(place).or_insert_with(Vec::new).push(need),
             Way::Pods(group) => by_group.entry(group).or_insert_with(Vec::new).push(need),
-            way => reads.push(Read { needs: vec![need], way }),
+            way => reads.push(PlannedRead { needs: vec![need], way }),
         }
     }
     for (place, mut needs) in by_place {
         let is_listed = place.kinds.iter().all(|kind| !NOT_LISTED.contains(kind));
         if needs.len() > FEW && is_listed {
-            reads.push(Read { needs, way: Way::Many(place) });
+            reads.push(PlannedRead { needs, way: Way::Many(place) });
             continue;
         }
         let rest = needs.split_off(MOST.min(needs.len()));
-        reads.extend(needs.into_iter().map(|need| Read { needs: vec![need], way: Way::One(place.clone()) }));
-        reads.extend((!rest.is_empty()).then_some(Read { needs: rest, way: Way::Not }));
+        reads.extend(needs.into_iter().map(|need| PlannedRead { needs: vec![need], way: Way::One(place.clone()) }));
+        reads.extend((!rest.is_empty()).then_some(PlannedRead { needs: rest, way: Way::Not }));
     }
-    reads.extend(by_group.into_iter().map(|(group, needs)| Read { needs, way: Way::Pods(group) }));
+    reads.extend(by_group.into_iter().map(|(group, needs)| PlannedRead { needs, way: Way::Pods(group) }));
     reads
 }
 

@@ -17,17 +17,17 @@ const YOUNG_FOR: Duration = Duration::from_millis(500);
 const FEW: usize = 64;
 
 /// The last result of one key. The lock is held during a read, so that other callers wait for its result.
-type Slot<V> = tokio::sync::Mutex<Option<Last<V>>>;
+type Slot<V> = tokio::sync::Mutex<Option<RecentRead<V>>>;
 
 /// A successful read.
 #[derive(Debug)]
-struct Last<V> {
+struct RecentRead<V> {
     /// When the read began. It knows nothing of later changes.
     began: Instant,
     found: V,
 }
 
-impl<V> Last<V> {
+impl<V> RecentRead<V> {
     fn is_young(&self) -> bool {
         self.began.elapsed() < YOUNG_FOR
     }
@@ -97,7 +97,7 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
         let _turn = self.budget.acquire().await;
         let began = Instant::now();
         let found = read.await?;
-        *last = Some(Last { began, found: found.clone() });
+        *last = Some(RecentRead { began, found: found.clone() });
         Ok(found)
     }
 
@@ -119,7 +119,7 @@ impl<K: Eq + Hash, V> Kept<K, V> {
 
     /// Drops slots without a waiter whose last read is old.
     fn forget_old(&mut self) {
-        let is_young = |last: &Option<Last<V>>| last.as_ref().is_some_and(Last::is_young);
+        let is_young = |last: &Option<RecentRead<V>>| last.as_ref().is_some_and(RecentRead::is_young);
         self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|last| is_young(&last)));
         self.most = 2 * self.slots.len().max(FEW / 2);
     }

@@ -10,18 +10,18 @@ use kube::api::{ListParams, PostParams};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
-use super::answers::{self, Found, Unread};
-use super::reads::{Place, Read, Way, name_in, reads};
+use super::answers::{self, FailedReads, NeedAnswers};
+use super::reads::{Place, PlannedRead, Way, name_in, reads};
 use super::{Looked, Lookup, LookupError};
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::review::UserInfo;
 use crate::api::{Object, ObjectKind};
 use crate::cluster::failure::unless;
-use crate::cluster::objects::{self, Asked};
+use crate::cluster::objects::{self, RequestResult};
 use crate::cluster::watch::sources::Named;
 use crate::model::object_name::subdomain_fault;
-use crate::model::{GroupKey, names};
+use crate::model::{AwaitedKind, GroupKey, names};
 use crate::rules::question::Question;
 use crate::rules::{DecodeError, Need, World, needs};
 
@@ -60,7 +60,7 @@ impl Lookup {
             world.kai_crd = self.index.read().defined_dialect();
         }
         // A need that was tried and stays unknown is not tried again.
-        let (mut tried, mut unread) = (BTreeSet::new(), Unread::default());
+        let (mut tried, mut unread) = (BTreeSet::new(), FailedReads::default());
         loop {
             let open = match needs(&kind.api_version(), kind.kind, operation, object, old, &world) {
                 Ok(needs) => needs,
@@ -86,16 +86,16 @@ impl Lookup {
         }
     }
 
-    async fn meet(&self, read: &Read, author: &UserInfo<'_>) -> Looked<Found> {
+    async fn meet(&self, read: &PlannedRead, author: &UserInfo<'_>) -> Looked<NeedAnswers> {
         match &read.way {
             Way::One(place) => self.one(place, &read.needs).await,
             Way::Many(place) => self.many(place, &read.needs).await,
             Way::All(place) => self.all(place, &read.needs).await,
             Way::Pods(group) => self.pods(group, &read.needs).await,
             Way::Served(kind) => self.discovered(*kind, &read.needs, |_| true).await,
-            Way::Scope(kind) => match self.options.ready_kinds.iter().find(|known| kind.is(**known)) {
-                Some(known) => self.discovered(*known, &read.needs, |resource| !resource.namespaced).await,
-                None => Ok(Found::default()),
+            Way::Scope(kind) => match self.ready_kind(kind) {
+                Some(known) => self.discovered(known, &read.needs, |resource| !resource.namespaced).await,
+                None => Ok(NeedAnswers::default()),
             },
             Way::Rights => self.rights(&read.needs, author).await,
             Way::Not => Err(LookupError::TooMany(read.to_string())),
@@ -103,8 +103,8 @@ impl Lookup {
     }
 
     /// Reads the first object of a name among the kinds. A kind that is not served has no objects.
-    async fn one(&self, place: &Place, needs: &[Need]) -> Looked<Found> {
-        let mut found = Found::default();
+    async fn one(&self, place: &Place, needs: &[Need]) -> Looked<NeedAnswers> {
+        let mut found = NeedAnswers::default();
         for (need, name) in needs.iter().filter_map(|need| Some((need, name_in(need)?))) {
             // Skip names that no object can have.
             let possible = place.kinds.iter().filter(|_| subdomain_fault(name).is_none());
@@ -121,8 +121,8 @@ impl Lookup {
     }
 
     /// Reads the objects of many names from a list of each kind.
-    async fn many(&self, place: &Place, needs: &[Need]) -> Looked<Found> {
-        let mut found = Found::default();
+    async fn many(&self, place: &Place, needs: &[Need]) -> Looked<NeedAnswers> {
+        let mut found = NeedAnswers::default();
         let mut wanted: BTreeMap<_, _> = needs.iter().filter_map(|need| Some((name_in(need)?, need))).collect();
         for (kind, item) in self.list(place, &mut found).await? {
             let named = serde_json::from_str::<Named>(&item).ok();
@@ -136,8 +136,8 @@ impl Lookup {
     }
 
     /// Reads every object of the kinds. Even an empty list answers the needs.
-    async fn all(&self, place: &Place, needs: &[Need]) -> Looked<Found> {
-        let mut found = Found::default();
+    async fn all(&self, place: &Place, needs: &[Need]) -> Looked<NeedAnswers> {
+        let mut found = NeedAnswers::default();
         let objects = self.list(place, &mut found).await?;
         if found.forbidden.is_none() {
             found.objects = objects;
@@ -146,7 +146,7 @@ impl Lookup {
         Ok(found)
     }
 
-    async fn list(&self, place: &Place, found: &mut Found) -> Looked<Vec<(ObjectKind, String)>> {
+    async fn list(&self, place: &Place, found: &mut NeedAnswers) -> Looked<Vec<(ObjectKind, String)>> {
         let list = |kind: &ObjectKind| {
             self.text(objects::list(*kind, place.namespace.as_deref(), &ListParams::default()), *kind)
         };
@@ -159,8 +159,8 @@ impl Lookup {
     }
 
     /// Reads which roles of a group have pods, under any label scheme.
-    async fn pods(&self, group: &GroupKey, needs: &[Need]) -> Looked<Found> {
-        let mut found = Found::default();
+    async fn pods(&self, group: &GroupKey, needs: &[Need]) -> Looked<NeedAnswers> {
+        let mut found = NeedAnswers::default();
         let mut wanted = BTreeMap::new();
         for need in needs {
             if let Need::Pods { role, .. } = need {
@@ -198,8 +198,8 @@ impl Lookup {
     }
 
     /// Reads from discovery whether such a kind is served: its definition may exist but serve other versions.
-    async fn discovered(&self, kind: ObjectKind, needs: &[Need], is: fn(&Resource) -> bool) -> Looked<Found> {
-        let mut found = Found::default();
+    async fn discovered(&self, kind: ObjectKind, needs: &[Need], is: fn(&Resource) -> bool) -> Looked<NeedAnswers> {
+        let mut found = NeedAnswers::default();
         let list = found.allowed(self.text(objects::versions(kind), kind).await)?;
         let list = list.map(|list| serde_json::from_str::<ResourceList>(&list));
         // An unreadable document answers nothing.
@@ -212,51 +212,41 @@ impl Lookup {
     }
 
     /// Asks for the rights of the author.
-    async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Looked<Found> {
-        let mut found = Found::default();
+    async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Looked<NeedAnswers> {
+        let mut found = NeedAnswers::default();
         for need in needs {
-            let (namespace, asked) = match need {
-                Need::MayCreate { namespace, kind } => (namespace, ("create", kind.group, kind.plural, None)),
+            let right = match need {
+                Need::MayCreate { namespace, kind } => Some(right(namespace, "create", *kind)),
                 // `kubectl scale` sends a merge patch of the scale.
-                Need::MayScale(key) => {
-                    let kind = key.kind.object_kind();
-                    (&key.namespace, ("patch", kind.group, kind.plural, Some(("scale", &*key.name))))
-                }
-                Need::MayDeletePods { namespace } => (namespace, ("delete", "", "pods", None)),
-                Need::MayGet { namespace, kind } => {
-                    let Some(known) = self.options.ready_kinds.iter().find(|known| kind.is(**known)) else {
-                        found.answer(need, false);
-                        continue;
-                    };
-                    (namespace, ("get", known.group, known.plural, None))
-                }
+                Need::MayScale(key) => Some(ResourceAttributes {
+                    subresource: Some("scale".to_owned()),
+                    name: Some(key.name.clone()),
+                    ..right(&key.namespace, "patch", key.kind.object_kind())
+                }),
+                Need::MayDeletePods { namespace } => Some(right(namespace, "delete", POD)),
+                Need::MayGet { namespace, kind } => self.ready_kind(kind).map(|known| right(namespace, "get", known)),
                 _ => continue,
             };
-            found.answer(need, self.may(namespace, asked, author).await?);
+            let may = match right {
+                Some(right) => self.may(right, author).await?,
+                None => false,
+            };
+            found.answer(need, may);
         }
         Ok(found)
     }
 
-    /// Reports whether the author may use a verb on a resource of an API group, or on a subresource of one object.
-    async fn may(
-        &self,
-        namespace: &str,
-        (verb, api_group, resource, of): (&str, &str, &str, Option<(&str, &str)>),
-        author: &UserInfo<'_>,
-    ) -> Looked<bool> {
+    /// Returns a kind whose objects groups may wait for, as it is watched.
+    fn ready_kind(&self, kind: &AwaitedKind) -> Option<ObjectKind> {
+        self.options.ready_kinds.iter().find(|known| kind.is(**known)).copied()
+    }
+
+    /// Reports whether the author has a right.
+    async fn may(&self, right: ResourceAttributes, author: &UserInfo<'_>) -> Looked<bool> {
         // An empty user has no rights, and the API server refuses a review without a user.
         if author.username.is_empty() && author.groups.is_empty() {
             return Ok(false);
         }
-        let attributes = ResourceAttributes {
-            namespace: Some(namespace.to_owned()),
-            group: Some(api_group.to_owned()),
-            resource: Some(resource.to_owned()),
-            subresource: of.map(|(subresource, _)| subresource.to_owned()),
-            name: of.map(|(_, name)| name.to_owned()),
-            verb: Some(verb.to_owned()),
-            ..ResourceAttributes::default()
-        };
         let texts = |all: &[Cow<'_, str>]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
         let extra = author.extra.iter().map(|(key, values)| (key.to_string(), texts(values)));
         let spec = SubjectAccessReviewSpec {
@@ -264,7 +254,7 @@ impl Lookup {
             uid: (!author.uid.is_empty()).then(|| author.uid.to_string()),
             groups: Some(texts(&author.groups)),
             extra: Some(extra.collect()),
-            resource_attributes: Some(attributes),
+            resource_attributes: Some(right),
             ..SubjectAccessReviewSpec::default()
         };
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
@@ -277,7 +267,7 @@ impl Lookup {
     }
 
     /// Reads an answer as text; `None` where the object or its kind does not exist.
-    async fn text(&self, request: Asked, kind: ObjectKind) -> Looked<Option<String>> {
+    async fn text(&self, request: RequestResult, kind: ObjectKind) -> Looked<Option<String>> {
         // A version that is read as another one has no objects of its own.
         if !self.reads(kind) {
             return Ok(None);
@@ -285,6 +275,17 @@ impl Lookup {
         let _turn = self.for_rules.acquire().await;
         let read = async { self.client.request_text(request?).await };
         unless(&[404], read.await).map_err(|source| LookupError::read(kind.kind, source))
+    }
+}
+
+/// Returns the right to use a verb on the objects of a kind in a namespace.
+fn right(namespace: &str, verb: &str, kind: ObjectKind) -> ResourceAttributes {
+    ResourceAttributes {
+        namespace: Some(namespace.to_owned()),
+        group: Some(kind.group.to_owned()),
+        resource: Some(kind.plural.to_owned()),
+        verb: Some(verb.to_owned()),
+        ..ResourceAttributes::default()
     }
 }
 

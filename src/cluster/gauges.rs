@@ -1,12 +1,27 @@
-//! Metrics of how namespaces are served.
+//! Metrics that are read when they are asked for: how namespaces are served, and the entries kept in memory, which reveal a map that
+//! grows and never shrinks.
 
 use std::collections::BTreeMap;
 
 use prometheus_client::registry::Registry;
 
+use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::metrics::Gauges;
+use crate::cluster::read::lookup::Lookup;
 use crate::model::{Mode, Out, Stance};
+
+/// Registers the number of entries in the maps of the index, of live reads and, where something is placed, of nodes and pods.
+pub fn show_entries(registry: &mut Registry, lookup: Lookup, capacity: Option<SharedCapacity>) {
+    let read = move || {
+        let capacity = capacity.as_ref().map(SharedCapacity::sizes);
+        let index = lookup.index().read();
+        let all = index.sizes().chain(capacity.into_iter().flatten()).chain([("live_reads", lookup.remembered())]);
+        all.map(|(of, entries)| (of, i64::try_from(entries).unwrap_or(i64::MAX))).collect()
+    };
+    let help = "Entries of what is kept in memory of the cluster, by what they are of";
+    registry.register_collector(Box::new(Gauges { name: "index_entries", help, label: "of", read }));
+}
 
 /// Word for a namespace whose label names an unknown mode.
 const UNKNOWN: &str = "unknown-mode";
@@ -24,7 +39,7 @@ fn word(stance: Stance) -> &'static str {
 }
 
 /// Registers the mode of namespaces without a mode label, and how many namespaces are served how.
-pub fn show(registry: &mut Registry, index: SharedIndex, mode: Mode) {
+pub fn show_stances(registry: &mut Registry, index: SharedIndex, mode: Mode) {
     let read = move || Mode::ALL.iter().map(|one| (one.as_str(), i64::from(*one == mode))).collect();
     let help = "1 for the mode of --mode, in which namespaces are served that name none";
     registry.register_collector(Box::new(Gauges { name: "mode", help, label: "mode", read }));
