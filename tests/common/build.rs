@@ -71,7 +71,7 @@ pub fn stateful_set(name: &str, replicas: u32, template: &Value) -> Value {
 }
 
 /// Returns a LeaderWorkerSet of so many groups of so many pods.
-pub fn leader_worker_set(name: &str, replicas: u32, size: u32, template: &Value) -> Value {
+pub fn leader_worker_set(name: &str, replicas: u32, size: usize, template: &Value) -> Value {
     let spec = json!({ "replicas": replicas, "leaderWorkerTemplate": { "size": size, "workerTemplate": template } });
     object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", name, &spec)
 }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::build::{self, with};
+
 /// An object without a spec.
 pub struct Head(Value);
 
@@ -16,6 +18,11 @@ impl Head {
     pub fn spec(mut self, spec: impl Serialize) -> Value {
         self.0["spec"] = json!(spec);
         self.0
+    }
+
+    /// Merges what it has in place of a spec, or beside it.
+    pub fn with(self, more: &Value) -> Value {
+        with(self.0, more)
     }
 }
 
@@ -119,18 +126,17 @@ impl Group {
         if self.bare_names { role.to_owned() } else { format!("{}-{role}", self.name) }
     }
 
+    /// Returns the coordination of its segments; `more` is merged into their placement.
+    fn segments(&self, more: &Value) -> Value {
+        let sizes: Vec<_> = self.roles.iter().map(|role| (role.name.as_str(), role.segment)).collect();
+        build::coordination("segments", &build::segments(&sizes, more))
+    }
+
     /// Returns the `RoleBasedGroup`.
     pub fn object(&self) -> Value {
-        let roles = self.roles.iter().map(|role| json!({ "name": role.name, "replicas": role.replicas }));
-        let sizes = self.roles.iter().map(|role| (role.name.clone(), json!(role.segment)));
-        let segments = json!({
-            "segmentSize": sizes.collect::<serde_json::Map<_, _>>(),
-            "progression": format!("{:?}", self.progression),
-        });
-        object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", &self.name).spec(json!({
-            "roles": roles.collect::<Vec<_>>(),
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-        }))
+        let roles: Vec<_> = self.roles.iter().map(|role| (role.name.as_str(), role.replicas)).collect();
+        let progression = json!({ "progression": format!("{:?}", self.progression) });
+        build::group(&self.name, &roles, &json!([self.segments(&progression)]))
     }
 
     /// Returns the `RoleBasedGroup`; `more` is merged into `segmentPlacement`.
@@ -154,15 +160,12 @@ impl Group {
 
     /// Returns a `RoleCoordination` that refers to workloads of this kind; `more` is merged into `segmentPlacement`.
     pub fn coordination_of(&self, kind: &str, more: &Value) -> Value {
-        let role = |role: &Role| json!({ "name": role.name, "workloadRef": { "kind": kind, "name": self.set_name(&role.name) } });
-        let sizes: serde_json::Map<_, _> =
-            self.roles.iter().map(|role| (role.name.clone(), json!(role.segment))).collect();
-        let mut placement = json!({ "segmentSize": sizes });
-        json_patch::merge(&mut placement, more);
-        object("rolegate.dev/v1alpha1", "RoleCoordination", &self.name).spec(json!({
-            "roles": self.roles.iter().map(role).collect::<Vec<_>>(),
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": placement } }],
-        }))
+        let roles: Vec<_> = self.roles.iter().map(|role| role.name.as_str()).collect();
+        let mut object = build::role_coordination(&self.name, kind, &roles, &json!([self.segments(more)]));
+        for (at, role) in roles.iter().enumerate() {
+            object["spec"]["roles"][at]["workloadRef"]["name"] = json!(self.set_name(role));
+        }
+        object
     }
 
     /// Returns a `RoleCoordination` with the same segments whose roles say how many replicas they have; `more` is merged into
@@ -193,38 +196,26 @@ impl Group {
     pub fn leader_worker_set(&self, role: &str, size: usize, stage: &str, more: &Value) -> Value {
         let role = self.find(role);
         let template = self.set(role, stage)["spec"]["template"].take();
-        let spec =
-            json!({ "replicas": role.replicas, "leaderWorkerTemplate": { "size": size, "workerTemplate": template } });
-        let mut set = object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", &self.set_name(&role.name)).spec(spec);
-        json_patch::merge(&mut set, more);
-        set
+        with(build::leader_worker_set(&self.set_name(&role.name), role.replicas, size, &template), more)
     }
 
     /// Returns the `StatefulSet` of a role; its pods use the nodes of one stage.
     pub fn set(&self, role: &Role, stage: &str) -> Value {
-        let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role.name });
-        let mut template = pod_template(&labels, stage);
-        json_patch::merge(&mut template, &self.template);
-        let name = self.set_name(&role.name);
-        object("apps/v1", "StatefulSet", &name).spec(json!({
-            "replicas": role.replicas,
-            "podManagementPolicy": "Parallel",
-            "serviceName": name,
-            "selector": { "matchLabels": labels },
-            "template": template,
-        }))
+        let template = pod_template(&build::labels(&self.name, &role.name), stage);
+        let set = build::stateful_set(&self.set_name(&role.name), role.replicas, &template);
+        with(set, &json!({ "spec": { "template": self.template } }))
     }
 
     /// Returns the `StatefulSet` of a role with the labels by which it claims the group.
     pub fn claimed(&self, role: &str, stage: &str) -> Value {
         let mut set = self.set(self.find(role), stage);
-        set["metadata"]["labels"] = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role });
+        set["metadata"]["labels"] = build::labels(&self.name, role);
         set
     }
 
     /// Returns a pod of a role without a workload.
     pub fn pod(&self, role: &str, name: &str, stage: &str) -> Value {
-        bare_pod(name, &json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role }), stage)
+        bare_pod(name, &build::labels(&self.name, role), stage)
     }
 }
 
@@ -246,9 +237,7 @@ pub fn owner(api_version: &str, kind: &str, name: &str, uid: &str) -> Value {
 
 /// Returns a pod without a workload that has these labels.
 pub fn bare_pod(name: &str, labels: &Value, stage: &str) -> Value {
-    let mut pod = pod_template(labels, stage);
-    json_patch::merge(&mut pod, &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name } }));
-    pod
+    object("v1", "Pod", name).with(&pod_template(labels, stage))
 }
 
 pub fn pod_template(labels: &Value, stage: &str) -> Value {

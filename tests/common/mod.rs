@@ -8,6 +8,7 @@
 
 pub mod account;
 pub mod audit;
+pub mod build;
 pub mod control_plane;
 pub mod figures;
 pub mod group;

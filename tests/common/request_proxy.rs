@@ -18,12 +18,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::build::with;
 use super::control_plane::ControlPlane;
 use super::http::{handshake, tls_to};
 use super::tls::TlsListener;
@@ -174,6 +175,11 @@ fn whole(body: String) -> Body {
     Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync()
 }
 
+fn failure(code: u16, reason: &str, message: &str) -> Value {
+    let told = json!({ "status": "Failure", "code": code, "reason": reason, "message": message });
+    with(told, &json!({ "kind": "Status", "apiVersion": "v1" }))
+}
+
 /// Returns an error like those of the API server.
 fn refusal(code: u16) -> Response<Body> {
     let reason = match code {
@@ -182,10 +188,7 @@ fn refusal(code: u16) -> Response<Body> {
         429 => "TooManyRequests",
         _ => "InternalError",
     };
-    let status = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "code": code, "reason": reason, "message": "refused by the proxy",
-    });
+    let status = failure(code, reason, "refused by the proxy");
     let answer = Response::builder().status(code).header("content-type", "application/json");
     let answer = if code == 429 { answer.header("retry-after", "1") } else { answer };
     answer.body(whole(status.to_string())).unwrap()
@@ -193,11 +196,7 @@ fn refusal(code: u16) -> Response<Body> {
 
 /// Returns the API server's answer to a watch of a compacted resourceVersion.
 fn expired() -> Response<Body> {
-    let status = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "code": 410, "reason": "Expired", "message": "too old resource version",
-    });
-    let event = json!({ "type": "ERROR", "object": status });
+    let event = json!({ "type": "ERROR", "object": failure(410, "Expired", "too old resource version") });
     let answer = Response::builder().header("content-type", "application/json");
     answer.body(whole(format!("{event}\n"))).unwrap()
 }

@@ -13,6 +13,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+pub use super::build::typed;
 use super::control_plane::ControlPlane;
 use super::group::{Group, node, object};
 use super::ledger;
@@ -459,9 +460,4 @@ async fn request(client: &Client, method: &str, path: &str, content_type: &str, 
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     Answer { code, warnings, body: serde_json::from_slice(&body).unwrap() }
-}
-
-/// Converts JSON to a typed object.
-pub fn typed<T: serde::de::DeserializeOwned>(object: Value) -> T {
-    serde_json::from_value(object).unwrap()
 }

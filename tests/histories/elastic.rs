@@ -4,7 +4,7 @@ use rolegate::cluster::write::writer::mark_patch;
 use rolegate::model::ScaledWorkload;
 use rolegate::plan::marks::Mark;
 
-use crate::history::{Fate, History, Step};
+use crate::history::{Act, Fate, History, Step};
 use crate::prelude::*;
 use crate::replica::Fault;
 use crate::server::merge_metadata;
@@ -289,7 +289,7 @@ fn a_pod_that_moves_keeps_its_new_number_while_it_is_being_written() {
         operator: true,
         ..Setup::random(&mut Random::new(0))
     };
-    let serve = |n| Step::Serve { replica: 0, n, fault: Fault::None };
+    let serve = |n| Step::At(0, Act::Serve { n, fault: Fault::None });
     let steps = [
         Step::Flow(1),
         Step::Pod(Fate::Evicted, 23),
@@ -299,8 +299,8 @@ fn a_pod_that_moves_keeps_its_new_number_while_it_is_being_written() {
         Step::Want(2),
         Step::Pod(Fate::Evicted, 37),
         Step::Want(3),
-        Step::Answer { replica: 0, n: 20 },
-        Step::Answer { replica: 0, n: 0 },
+        Step::At(0, Act::Answer { n: 20 }),
+        Step::At(0, Act::Answer { n: 0 }),
         Step::Want(5),
         Step::Flow(1),
         Step::Want(1),

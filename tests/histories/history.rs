@@ -39,12 +39,6 @@ pub enum Step {
     Machine(usize, MachineStep),
     /// The autoscaler does what is asked of it, or takes an empty node away.
     Autoscale(usize),
-    /// A replica receives events of nodes, or of pods on nodes.
-    See {
-        replica: usize,
-        watch: usize,
-        most: usize,
-    },
     /// A dependency of all pods goes away, and no pod is ready until it is back.
     Outage(bool),
     /// A claimed StatefulSet changes.
@@ -59,22 +53,11 @@ pub enum Step {
     Object(usize, ObjectStep),
     /// Pods stop being ready one after another, more slowly than each is lost, and none gets ready meanwhile.
     Fade,
-    /// A replica receives events of such objects.
-    SeeObjects {
-        replica: usize,
-        most: usize,
-    },
     /// What segments and steps wait for is edited.
     Readiness(Readiness),
-    /// The replicas of the group are edited, and with an operator or a referring carrier those of the workload.
-    Scale {
-        role: usize,
-        replicas: u32,
-    },
-    ScaleWorkload {
-        role: usize,
-        replicas: u32,
-    },
+    /// The replicas of a role of the group are edited, and with an operator or a referring carrier those of its workload.
+    Scale(usize, u32),
+    ScaleWorkload(usize, u32),
     /// The number of wanted segments is edited, if the group has one.
     Want(u32),
     Edit(Wish),
@@ -82,43 +65,27 @@ pub enum Step {
     CreateGroup(Wish),
     /// The group is deleted and recreated unchanged.
     ReplaceGroup,
-    /// The group is edited or recreated, and all its pods are recreated; a replica receives only the events of the
-    /// pods.
-    MakeAnew {
-        replica: usize,
-        wish: Option<Wish>,
-    },
     /// The garbage collector checks the objects that the group owned.
     CollectGarbage,
     Ignore(bool),
-    Deliver {
-        replica: usize,
-        watch: usize,
-        most: usize,
-        duplicate: bool,
-    },
-    List {
-        replica: usize,
-        watch: usize,
-    },
-    Serve {
-        replica: usize,
-        n: usize,
-        fault: Fault,
-    },
-    Answer {
-        replica: usize,
-        n: usize,
-    },
-    Lead {
-        replica: usize,
-        leads: bool,
-    },
-    /// A replica restarts; its pending requests are still carried out if `done`.
-    Restart {
-        replica: usize,
-        done: bool,
-    },
+    /// Something happens to a replica of rolegate.
+    At(usize, Act),
+}
+
+/// What happens to a replica: it receives events of nodes or of pods on them (`See`), of objects that are waited for, of a watch;
+/// it lists, its requests are served and answered, it leads or not, and restarts, its pending requests still carried out if `done`.
+/// With `MakeAnew` the group is edited or recreated, and all its pods are: it receives only the events of the pods.
+#[derive(Clone, Debug)]
+pub enum Act {
+    See { watch: usize, most: usize },
+    SeeObjects(usize),
+    Deliver { watch: usize, most: usize, duplicate: bool },
+    List { watch: usize },
+    Serve { n: usize, fault: Fault },
+    Answer { n: usize },
+    Lead(bool),
+    Restart { done: bool },
+    MakeAnew(Option<Wish>),
 }
 
 #[derive(Clone)]
@@ -209,24 +176,24 @@ impl Step {
         match (theme, random.below(4)) {
             (Theme::Everything, _) => Self::anything(random, replica, n),
             (Theme::Faults | Theme::Pods, 0) => Self::Flow(1),
-            (Theme::Faults, _) => Self::Serve { replica, n, fault: Fault::random(random) },
+            (Theme::Faults, _) => Self::At(replica, Act::Serve { n, fault: Fault::random(random) }),
             (Theme::Groups, 0) => Self::DeleteGroup,
             (Theme::Groups, 1) if n.is_multiple_of(2) => Self::ReplaceGroup,
             (Theme::Groups, 1) => Self::CreateGroup(Wish::random(random)),
             (Theme::Groups, 2) => Self::Wait(Duration::from_secs(random.pick(&[1, 31, 70]))),
             (Theme::Groups, _) if n.is_multiple_of(4) => Self::CollectGarbage,
-            (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
+            (Theme::Groups, _) => Self::At(replica, Act::Deliver { watch: n % 2, most: 10, duplicate: false }),
             (Theme::Pods, 1) if n.is_multiple_of(4) => Self::Outage(random.percent(70)),
             (Theme::Pods, 1) if n % 8 == 1 => Self::Fade,
             (Theme::Pods, _) => {
                 Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
             }
-            (Theme::Late, 0) => Self::MakeAnew { replica, wish: n.is_multiple_of(2).then(|| Wish::random(random)) },
+            (Theme::Late, 0) => Self::At(replica, Act::MakeAnew(n.is_multiple_of(2).then(|| Wish::random(random)))),
             (Theme::Late, _) => Self::Flow(1),
-            (Theme::Leaders, 0) => Self::Lead { replica, leads: true },
-            (Theme::Leaders, 1) => Self::Serve { replica, n, fault: Fault::None },
-            (Theme::Leaders, 2) => Self::Answer { replica, n },
-            (Theme::Leaders, _) => Self::Deliver { replica, watch: n % 2, most: 20, duplicate: false },
+            (Theme::Leaders, 0) => Self::At(replica, Act::Lead(true)),
+            (Theme::Leaders, 1) => Self::At(replica, Act::Serve { n, fault: Fault::None }),
+            (Theme::Leaders, 2) => Self::At(replica, Act::Answer { n }),
+            (Theme::Leaders, _) => Self::At(replica, Act::Deliver { watch: n % 2, most: 20, duplicate: false }),
         }
     }
 
@@ -235,14 +202,13 @@ impl Step {
             0..=5 => Self::Flow(1 + random.below(4)),
             6..=7 => Self::Wait(Duration::from_secs(random.pick(&[3, 61, 130]))),
             8..=13 => Self::Machine(random.below(6) as usize, MachineStep::random(random)),
-            14..=16 => Self::See {
-                replica: random.below(2) as usize,
-                watch: random.below(2) as usize,
-                most: 1 + random.below(20) as usize,
-            },
+            14..=16 => {
+                let (replica, watch) = (random.below(2) as usize, random.below(2) as usize);
+                Self::At(replica, Act::See { watch, most: 1 + random.below(20) as usize })
+            }
             17 => Self::Pod(random.pick(&[Fate::Evicted, Fate::FreedByOthers]), random.below(40) as usize),
             20..=21 => Self::Autoscale(random.below(6) as usize),
-            _ => Self::Scale { role: random.below(2) as usize, replicas: random.below(6) },
+            _ => Self::Scale(random.below(2) as usize, random.below(6)),
         }
     }
 
@@ -270,7 +236,7 @@ impl Step {
             0..=5 => Self::Flow(1 + random.below(4)),
             6..=7 => Self::Wait(Duration::from_secs(random.pick(&[3, 21, 61]))),
             8..=16 => Self::Object(random.below(4) as usize, ObjectStep::random(random)),
-            17 => Self::SeeObjects { replica: random.below(2) as usize, most: 1 + random.below(5) as usize },
+            17 => Self::At(random.below(2) as usize, Act::SeeObjects(1 + random.below(5) as usize)),
             18 => Self::Resume,
             _ => Self::Readiness(Readiness::random(random)),
         }
@@ -284,25 +250,25 @@ impl Step {
             13..=17 => Self::Wait(Duration::from_millis(random.pick(&[5, 15, 250, 2_000, 31_000, 70_000]))),
             18..=27 => Self::Control { role, most: 1 + n % 6, stale: random.percent(10) },
             28..=45 => Self::Pod(random.pick(Fate::ALL), n),
-            46..=49 => Self::Scale { role, replicas: random.below(6) },
-            50 => Self::ScaleWorkload { role, replicas: random.below(6) },
+            46..=49 => Self::Scale(role, random.below(6)),
+            50 => Self::ScaleWorkload(role, random.below(6)),
             51..=53 => Self::Edit(Wish::random(random)),
             54 => Self::DeleteGroup,
             55 => Self::ReplaceGroup,
             56 => Self::CreateGroup(Wish::random(random)),
             57 => Self::Ignore(random.percent(30)),
-            58..=71 => Self::Deliver { replica, watch, most: 1 + n % 12, duplicate: random.percent(10) },
-            72..=73 => Self::List { replica, watch },
+            58..=71 => Self::At(replica, Act::Deliver { watch, most: 1 + n % 12, duplicate: random.percent(10) }),
+            72..=73 => Self::At(replica, Act::List { watch }),
             74..=84 => {
                 let fault = if random.percent(15) { Fault::random(random) } else { Fault::None };
-                Self::Serve { replica, n, fault }
+                Self::At(replica, Act::Serve { n, fault })
             }
-            85..=94 => Self::Answer { replica, n },
+            85..=94 => Self::At(replica, Act::Answer { n }),
             95 if n.is_multiple_of(4) => Self::CollectGarbage,
             95 if n % 4 == 1 => Self::Fade,
             95 => Self::Outage(random.percent(70)),
-            96..=97 => Self::Lead { replica, leads: random.percent(70) },
-            _ => Self::Restart { replica, done: random.percent(50) },
+            96..=97 => Self::At(replica, Act::Lead(random.percent(70))),
+            _ => Self::At(replica, Act::Restart { done: random.percent(50) }),
         }
     }
 }

@@ -467,7 +467,7 @@ fn a_group_that_never_was_whole_takes_an_edit_back_below_a_held_pod() {
     let rolling = Some(Rolling { unavailable: 5, ..Rolling::default() });
     let setup = Setup { wish, rolling, ..Setup::plain([3, 4, 0]) };
     let mut world = World::new(&setup, None);
-    let (edited, scaled) = (Step::Set(1, SetStep::Image(3)), Step::Scale { role: 1, replicas: 3 });
+    let (edited, scaled) = (Step::Set(1, SetStep::Image(3)), Step::Scale(1, 3));
     let taken_back = Step::Set(1, SetStep::Image(0));
     for step in [edited, Step::Flow(8), scaled, Step::Flow(2), taken_back] {
         world.step(&step).unwrap();

@@ -1,7 +1,7 @@
 //! Histories without faults: workloads are edited and scaled, pods are recreated and become ready, watches lag by less
 //! than a second. No Warning is written.
 
-use crate::history::{Fate, History, Step};
+use crate::history::{Act, Fate, History, Step};
 use crate::prelude::*;
 use crate::settle::settle;
 
@@ -30,12 +30,12 @@ fn step(random: &mut Random, rolls: bool) -> Vec<Step> {
     let n = random.below(40) as usize;
     let role = random.pick(&[0, 0, 1, 1, 2]);
     let happens = match random.below(20) {
-        0..=1 => Step::Scale { role, replicas: random.below(6) },
+        0..=1 => Step::Scale(role, random.below(6)),
         2..=8 if rolls => Step::Set(random.below(2) as usize % ROLLED, SetStep::Image(random.below(4))),
         9..=10 => Step::Pod(random.pick(&[Fate::Evicted, Fate::Ready, Fate::Scheduled]), n),
         11..=12 => Step::Control { role, most: 1 + n % 6, stale: false },
-        13..=14 => Step::Deliver { replica: 0, watch: n % 6, most: 1 + n % 12, duplicate: false },
-        15 => Step::Answer { replica: 0, n },
+        13..=14 => Step::At(0, Act::Deliver { watch: n % 6, most: 1 + n % 12, duplicate: false }),
+        15 => Step::At(0, Act::Answer { n }),
         _ => Step::Flow(1 + random.below(3)),
     };
     let mut steps = vec![happens];

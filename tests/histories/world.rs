@@ -1,6 +1,6 @@
 //! The cluster with its rolegates, and the effect of steps.
 
-use crate::history::{Fate, Step};
+use crate::history::{Act, Fate, Step};
 use crate::invariants;
 use crate::nature;
 use crate::prelude::*;
@@ -44,8 +44,7 @@ impl World {
     pub fn step(&mut self, step: &Step) -> Result<(), Broken> {
         self.now += Duration::from_millis(1);
         self.server.now = self.now;
-        let (server, replicas) = (&mut self.server, &mut self.replicas);
-        let last = replicas.len() - 1;
+        let server = &mut self.server;
         match step.clone() {
             Step::Flow(rounds) => {
                 for _ in 0..rounds {
@@ -59,9 +58,6 @@ impl World {
             Step::Resume => _ = server.resume(),
             Step::RollBack => server.roll_back(),
             Step::Object(n, step) => server.object_step(n, step),
-            Step::SeeObjects { replica, most } => {
-                (0..most).for_each(|_| _ = replicas[replica.min(last)].see_object(server));
-            }
             Step::Readiness(readiness) => {
                 let of_steps = server.setup.rolling.is_some();
                 server.edit_group(|group| group.wait_for(readiness, of_steps));
@@ -69,9 +65,6 @@ impl World {
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Machine(n, step) => server.machine_step(n, step),
             Step::Autoscale(n) => server.autoscale(n),
-            Step::See { replica, watch, most } => {
-                (0..most).for_each(|_| _ = replicas[replica.min(last)].room.see(watch, server));
-            }
             Step::Outage(begins) => {
                 self.outage(begins);
                 if begins {
@@ -81,13 +74,13 @@ impl World {
                 }
             }
             Step::Fade => self.fade()?,
-            Step::Scale { role, replicas } => {
+            Step::Scale(role, replicas) => {
                 server.edit_group(|group| group.replicas[role] = replicas);
                 if server.setup.operator || server.setup.refers {
                     server.scale_workload(role, replicas);
                 }
             }
-            Step::ScaleWorkload { role, replicas } => server.scale_workload(role, replicas),
+            Step::ScaleWorkload(role, replicas) => server.scale_workload(role, replicas),
             Step::Want(segments) => server.edit_group(|group| {
                 group.segments = group.segments.map(|_| segments);
             }),
@@ -102,26 +95,33 @@ impl World {
                 }
             }
             Step::ReplaceGroup => server.replace_group(),
-            Step::MakeAnew { replica, wish } => self.make_anew(replica.min(last), wish)?,
             Step::CollectGarbage => server.collect_garbage(),
             Step::Ignore(ignored) => server.ignore(ignored),
-            Step::Deliver { replica, watch, most, duplicate } => {
-                for n in 0..most {
-                    replicas[replica.min(last)].deliver(watch, server, duplicate && n == 0);
-                }
-            }
-            Step::List { replica, watch } => replicas[replica.min(last)].list(watch, server),
-            Step::Serve { replica, n, fault } => _ = replicas[replica.min(last)].serve(n, fault, server)?,
-            Step::Answer { replica, n } => _ = replicas[replica.min(last)].answer(n, self.now),
-            Step::Lead { replica, leads } => replicas[replica.min(last)].lead(leads, self.now),
-            Step::Restart { replica, done } => {
-                let old = &mut replicas[replica.min(last)];
-                while done && old.serve(0, Fault::None, server)? {}
-                *old = Replica::new(self.now, old.leads, self.sabotage);
-            }
+            Step::At(replica, act) => self.act(replica.min(self.replicas.len() - 1), act)?,
         }
         rollbacks::never_again(&mut self.server)?;
         self.turn()?;
+        Ok(())
+    }
+
+    fn act(&mut self, index: usize, act: Act) -> Result<(), Broken> {
+        let (server, replica) = (&mut self.server, &mut self.replicas[index]);
+        match act {
+            Act::See { watch, most } => (0..most).for_each(|_| _ = replica.room.see(watch, server)),
+            Act::SeeObjects(most) => (0..most).for_each(|_| _ = replica.see_object(server)),
+            Act::Deliver { watch, most, duplicate } => {
+                (0..most).for_each(|n| _ = replica.deliver(watch, server, duplicate && n == 0));
+            }
+            Act::List { watch } => replica.list(watch, server),
+            Act::Serve { n, fault } => _ = replica.serve(n, fault, server)?,
+            Act::Answer { n } => _ = replica.answer(n, self.now),
+            Act::Lead(leads) => replica.lead(leads, self.now),
+            Act::Restart { done } => {
+                while done && replica.serve(0, Fault::None, server)? {}
+                *replica = Replica::new(self.now, replica.leads, self.sabotage);
+            }
+            Act::MakeAnew(wish) => self.make_anew(index, wish)?,
+        }
         Ok(())
     }
 
@@ -193,12 +193,12 @@ impl World {
                 self.server.set_ready(&pod, true);
             }
         }
-        for index in 0..self.replicas.len() {
-            for watch in 0..WATCHES {
-                while self.replicas[index].deliver(watch, &self.server, false) {
+        for replica in &mut self.replicas {
+            (0..WATCHES).for_each(|watch| {
+                while replica.deliver(watch, &self.server, false) {
                     moved = true;
                 }
-            }
+            });
         }
         for replica in &mut self.replicas {
             (0..2).for_each(|watch| while replica.room.see(watch, &self.server) {});

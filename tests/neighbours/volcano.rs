@@ -80,12 +80,8 @@ fn webhooks(plane: &ControlPlane, kubeconfig: &str) -> Running {
             "clientConfig": { "url": format!("{url}{path}"), "caBundle": authority },
             "rules": [{ "apiGroups": [group], "apiVersions": [version], "resources": [resource], "operations": operations }],
         });
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": format!("{kind}WebhookConfiguration"),
-            "metadata": { "name": format!("volcano-admission-service{name}") },
-            "webhooks": [webhook],
-        });
+        let (kind, name) = (format!("{kind}WebhookConfiguration"), format!("volcano-admission-service{name}"));
+        let object = object("admissionregistration.k8s.io/v1", &kind, &name).with(&json!({ "webhooks": [webhook] }));
         plane.must(&["create", "-f", "-"], &object.to_string());
     }
     let paths: Vec<_> = WEBHOOKS.iter().map(|(path, ..)| *path).collect();

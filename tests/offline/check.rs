@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::answers::{Ran, fed, folder, ran, ran_with};
+use crate::build;
 
 const VALID: &str = "\
 apiVersion: workloads.x-k8s.io/v1alpha1
@@ -197,15 +198,15 @@ fn an_unreadable_document_hides_no_other_of_its_file() {
     }
 }
 
+/// A group whose replicas are fewer than none.
+fn wrong_group(name: &str) -> Value {
+    let spec = json!({"roles": [{"name": "p", "replicas": -1}]});
+    build::object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", name, &spec)
+}
+
 #[test]
 fn an_unreadable_value_hides_no_other_of_its_json_stream() {
-    let object = |name: &str| {
-        json!({
-            "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "metadata": {"name": name},
-            "spec": {"roles": [{"name": "p", "replicas": -1}]},
-        })
-    };
-    let (one, other) = (object("a"), object("b"));
+    let (one, other) = (wrong_group("a"), wrong_group("b"));
     for (what, broken, unreadable) in [
         ("lacks a value", r#"{"kind": [}"#, 1),
         ("is not closed", "{\"kind\": \"A\",\n  \"list\": [{\"b\": 1},", 1),
@@ -265,10 +266,7 @@ fn documents_after_a_broken_one_are_judged() {
 
 #[test]
 fn streams_lists_and_json_are_taken_apart() {
-    let group = json!({
-        "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "metadata": {"name": "a"},
-        "spec": {"roles": [{"name": "p", "replicas": -1}]},
-    });
+    let group = wrong_group("a");
     let mut bare = group.clone();
     bare.as_object_mut().expect("an object").retain(|key, _| key != "kind" && key != "apiVersion");
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [group, group]});

@@ -33,7 +33,7 @@ fn number(number: i64) -> u32 {
 }
 
 /// A claimed workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "what the object says, field by field")]
 pub struct RolledWorkload {
     pub key: WorkloadKey,

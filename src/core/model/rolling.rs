@@ -146,21 +146,13 @@ pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::rbg::ROLE_BASED_GROUP;
+    use crate::build;
 
     fn mk_bounds(partition: u32) -> RollingBounds {
-        RollingBounds {
-            index: 0,
-            name: "roll".to_owned(),
-            roles: Vec::new(),
-            max_skew: 100,
-            max_unavailable: Unavailable::Count(1),
-            partition,
-            steps: Vec::new(),
-            segments: None,
-            object: None,
-            fail_after: None,
-            min_ready: BTreeMap::new(),
-        }
+        let update = serde_json::json!({ "rollingUpdate": { "partition": format!("{partition}%") } });
+        let group = build::group("pd", &[], &serde_json::json!([{ "name": "roll", "strategy": update }]));
+        RollingBounds::all_of(&Group::from_rbg(ROLE_BASED_GROUP, &build::typed(group))).remove(0)
     }
 
     #[test]

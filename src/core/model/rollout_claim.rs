@@ -4,7 +4,7 @@ use super::{GroupKey, names};
 use crate::api::Meta;
 use crate::api::rbg::ROLE_BASED_GROUP;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RolloutClaim {
     pub group: GroupKey,
     pub role: String,

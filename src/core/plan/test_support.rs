@@ -13,13 +13,15 @@ use crate::build::{self, typed, with};
 use crate::model::names::HOSTNAME;
 use crate::model::workload_object::WorkloadObject;
 use crate::model::{
-    Group, GroupKey, HoldReason, PodIdentity, RolledWorkload, RolloutClaim, Sources, Workload, WorkloadKey,
-    WorkloadKind, names,
+    FieldPath, Group, GroupKey, HoldReason, PodIdentity, Role, RolledWorkload, RolloutClaim, Sources, Workload,
+    WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::decide::DecisionContext;
+use crate::plan::decide::decision::Decision;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::status::transition_times;
 use crate::plan::view::{GroupPods, GroupView, HeldPod, LabelledPlace, PodFacts, PodRef, Replicas, RoleView, Stamp};
 
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
@@ -32,6 +34,14 @@ pub fn mk_set(name: &str, replicas: u32, labels: &Value, pods: &Value) -> Statef
     let template = json!({ "metadata": { "labels": labels }, "spec": pods });
     let more = json!({ "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": labels });
     typed(with(build::stateful_set(name, replicas, &template), &json!({ "metadata": more })))
+}
+
+/// Lets the replicas of a role stand in a StatefulSet of its own.
+pub fn stands_apart(role: &mut Role) {
+    let reference = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role.name });
+    let key = WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.name.clone() };
+    role.workload.reference = Some((typed(reference), FieldPath::default()));
+    (role.workload.key, role.replicas) = (Some(key), None);
 }
 
 /// The workloads that a group finds.
@@ -175,26 +185,57 @@ pub fn mk_evaluation(group: &Group, view: &GroupView, context: DecisionContext<'
     evaluate(group, observation, context, None)
 }
 
+/// A group without rollouts, its pods, and a loop that stores each decision.
+pub struct Setup {
+    pub group: Group,
+    pub pods: Vec<PodFacts>,
+}
+
+impl Setup {
+    pub fn new(roles: &[(&str, u32)], coordination: &Value) -> Self {
+        Self { group: mk_group(roles, coordination), pods: Vec::new() }
+    }
+
+    pub fn evaluate(&self, context: DecisionContext<'_>) -> Evaluation {
+        mk_evaluation(&self.group, &GroupView::build(&self.group, &shared(&self.pods)), context)
+    }
+
+    pub fn decide(&self) -> Decision {
+        self.evaluate(DecisionContext::default()).decision
+    }
+
+    /// Stores the decided status, as the executor does.
+    pub fn store(mut self) -> Self {
+        let status = self.evaluate(DecisionContext::default()).status;
+        self.group.status = transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
+        self
+    }
+}
+
 /// Returns a workload of four replicas whose rollout is closed.
 pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
     RolledWorkload {
         key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },
         uid: role.into(),
-        resource_version: String::new(),
-        generation: None,
         claim: RolloutClaim { group: GroupKey::new("ns", "pd"), role: role.to_owned() },
         desired: 4,
         observed: true,
-        partition: 0,
-        user_partition: None,
-        rollout_id: None,
         update_revision: Some(revision.to_owned()),
         current_revision: Some(revision.to_owned()),
-        unclaimed: false,
         takes_partition: true,
         replica_size: 1,
-        at_once: None,
-        ordered: false,
-        start: 0,
+        ..RolledWorkload::default()
     }
+}
+
+/// Returns a workload of four replicas that is updated down to a partition.
+pub fn mk_open(role: &str, (from, to): (&str, &str), partition: u32) -> RolledWorkload {
+    let (current_revision, user_partition) = (Some(from.to_owned()), Some(0));
+    RolledWorkload { partition, user_partition, current_revision, ..mk_workload(role, to) }
+}
+
+/// Returns a pod that serves, at a revision.
+pub fn mk_serving(role: &str, ordinal: u32, revision: &str) -> PodFacts {
+    let pod = mk_pod(&format!("{role}-{ordinal}"), role, ordinal);
+    PodFacts { held: false, scheduled: true, ready: true, revision: Some(revision.into()), ..pod }
 }

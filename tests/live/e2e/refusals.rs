@@ -30,18 +30,12 @@ async fn a_conflict_is_refused_with_every_cause() {
     let body = &refused.body;
     assert!(refused.code == 422 && body["reason"] == "Invalid" && body["status"] == "Failure", "{body:#}");
     let second = "spec.coordination[1].strategy.segmentPlacement";
-    let causes = json!([
-        {
-            "reason": "FieldValueInvalid",
-            "field": format!("{second}.progression"),
-            "message": format!(r#"Invalid value: "Ordered": {PROGRESSIONS}"#),
-        },
-        {
-            "reason": "FieldValueInvalid",
-            "field": format!("{second}.segmentSize[prefill]"),
-            "message": format!("Invalid value: 10: {SIZES}"),
-        },
-    ]);
+    let cause = |field: &str, message: &str| {
+        let message = format!("Invalid value: {message}");
+        json!({ "reason": "FieldValueInvalid", "field": format!("{second}.{field}"), "message": message })
+    };
+    let progression = cause("progression", &format!(r#""Ordered": {PROGRESSIONS}"#));
+    let causes = json!([progression, cause("segmentSize[prefill]", &format!("10: {SIZES}"))]);
     assert_eq!(body["details"]["causes"], causes, "{body:#}");
     assert_eq!((&body["details"]["name"], &body["details"]["kind"]), (&json!("llm"), &json!("RoleBasedGroup")));
     let message = body["message"].as_str().unwrap();
@@ -120,8 +114,8 @@ mod tier2 {
 
     #[tokio::test]
     async fn nothing_moves_for_too_long_and_the_group_says_what_it_waits_for() {
-        let stage = Stage::new("stalled").await.with_room(30).await;
-        let rolegate = stage.launch().flag("progress-deadline", "2s").start().await;
+        let (stage, rolegate) =
+            Stage::new("stalled").await.with_room(30).await.serve_with("progress-deadline", "2s").await;
         let group = group().held_back();
         let statuses = stage.deploy_watched(&group).await;
         let status = statuses.until("stalled", |status| status.progressing().starts_with("False")).await;

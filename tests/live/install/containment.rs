@@ -11,6 +11,7 @@ use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::model::Mode;
 
 use crate::common::account::{account, manifests, policy_on_authors, token, webhook_policies};
+use crate::common::build::with;
 use crate::common::control_plane::{EMULATED, client_of, kubernetes};
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
@@ -26,15 +27,11 @@ const EVENT: ObjectKind =
     ObjectKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events", namespaced: true };
 
 fn held_pod() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": "a", "labels": { "app": "llm" }, "annotations": { "rolegate.dev/held-by": "llm/segments" } },
-        "spec": {
-            "containers": [{ "name": "main", "image": "none" }],
-            "schedulingGates": [{ "name": "rolegate.dev/hold" }, { "name": "example.com/other" }],
-        },
-    })
+    let gates = json!([{ "name": "rolegate.dev/hold" }, { "name": "example.com/other" }]);
+    object("v1", "Pod", "a").with(&json!({
+        "metadata": { "labels": { "app": "llm" }, "annotations": { "rolegate.dev/held-by": "llm/segments" } },
+        "spec": { "containers": [{ "name": "main", "image": "none" }], "schedulingGates": gates },
+    }))
 }
 
 /// What a thief would like to do to a pod, and where he is stopped.
@@ -185,15 +182,9 @@ async fn becomes_no_other_token(plane: Arc<ControlPlane>) {
     let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
     let (secrets, name) = (Api::<Secret>::namespaced(thief.clone(), SYSTEM), "rolegate-certificates");
     let secret = |change: Value| {
-        let mut secret = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": { "name": name, "labels": { "app.kubernetes.io/managed-by": "rolegate" } },
-            "type": "kubernetes.io/tls",
-            "data": { "tls.crt": "", "tls.key": "" },
-        });
-        json_patch::merge(&mut secret, &change);
-        secret
+        let ours = json!({ "labels": { "app.kubernetes.io/managed-by": "rolegate" } });
+        let pair = json!({ "type": "kubernetes.io/tls", "data": { "tls.crt": "", "tls.key": "" }, "metadata": ours });
+        with(object("v1", "Secret", name).with(&pair), &change)
     };
     let apply = async |manager: &str, change: Value| {
         let object = secret(change);
@@ -326,18 +317,11 @@ async fn does_no_more_with_others(plane: Arc<ControlPlane>) {
     groups.delete("of-group", &DeleteParams::default()).await.unwrap();
 
     let event = |name: &str, controller: &str| -> DynamicObject {
-        typed(json!({
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": { "name": name },
-            "eventTime": "2026-01-01T00:00:00.000000Z",
-            "reason": "Said",
-            "action": "Say",
-            "type": "Normal",
+        typed(object("events.k8s.io/v1", "Event", name).with(&json!({
+            "eventTime": "2026-01-01T00:00:00.000000Z", "reason": "Said", "action": "Say", "type": "Normal",
             "regarding": { "kind": "Pod", "name": "a", "namespace": stage.namespace },
-            "reportingController": controller,
-            "reportingInstance": "a",
-        }))
+            "reportingController": controller, "reportingInstance": "a",
+        })))
     };
     let (theirs, events) = (api_of(&stage.client, EVENT, &stage.namespace), api_of(&thief, EVENT, &stage.namespace));
     theirs.create(&PostParams::default(), &event("theirs", "kubelet")).await.unwrap();
@@ -544,13 +528,8 @@ async fn uninstalls_no_more(plane: Arc<ControlPlane>) {
     stage.create(held_pod()).await;
     all_refused(&pods, "a", Patch::Strategic, &thefts_of_a_pod()).await;
     admitted(&pods, "a", Patch::Strategic(&released())).await;
-    let template = json!({
-        "apiVersion": "v1",
-        "kind": "PodTemplate",
-        "metadata": { "name": "theirs" },
-        "template": { "spec": { "containers": [{ "name": "main", "image": "none" }] } },
-    });
-    stage.create(template).await;
+    let template = json!({ "template": { "spec": { "containers": [{ "name": "main", "image": "none" }] } } });
+    stage.create(object("v1", "PodTemplate", "theirs").with(&template)).await;
     let templates: Api<PodTemplate> = Api::namespaced(thief.clone(), &stage.namespace);
     let deleted = templates.delete("theirs", &DeleteParams::default()).await;
     assert_eq!(Answer::of(deleted), refused("delete this PodTemplate"));

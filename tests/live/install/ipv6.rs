@@ -10,6 +10,7 @@ use crate::common::control_plane::rig_binary;
 use crate::common::http;
 use crate::common::prelude::*;
 use crate::common::rolegate::IPV6_SERVICE;
+use crate::install::support::create_endpoint;
 
 /// Set where this test has started itself again.
 const INSIDE: &str = "ROLEGATE_TEST_WITHOUT_IPV4";
@@ -78,15 +79,8 @@ async fn served() {
     }
     rolegate.until_metric("rolegate_releases_total{outcome=\"released\"}", 6).await;
     // The Service selects no pods, as there are none of rolegate here, and has no endpoint by itself.
-    let endpoint = json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": { "name": "ipv6", "namespace": SYSTEM, "labels": { "kubernetes.io/service-name": "ipv6" } },
-        "addressType": "IPv6",
-        "endpoints": [{ "addresses": [IPV6_SERVICE], "conditions": { "ready": true } }],
-        "ports": [{ "port": rolegate.webhook.port() }],
-    });
-    stage.plane.must(&["create", "-f", "-"], &endpoint.to_string());
+    let port = json!({ "port": rolegate.webhook.port() });
+    create_endpoint(&stage.plane, "ipv6", ("IPv6", IPV6_SERVICE), &port);
     // Accounts of tests go without it.
     stage.plane.must(&["apply", "-f", "-"], &policy_on_authors("ipv6", &["--allow", "scale"]));
     until_says("\n0 errors, 0 warnings\n", async || stage.doctor().await).await;

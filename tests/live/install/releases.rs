@@ -8,7 +8,7 @@ use crate::common::control_plane::client_of;
 use crate::common::prelude::*;
 use crate::install::render::{KEEP, chart, copy, helm_command};
 use crate::install::rights::{granted, used};
-use crate::install::support::{Installation, apply, get_named};
+use crate::install::support::{Installation, apply, create_endpoint, get_named};
 use crate::policies::cluster::{Answer, client_as, grant, released, try_patch};
 
 /// A cluster for releases.
@@ -304,13 +304,6 @@ async fn guarded(plane: &ControlPlane, stage: &Stage) {
 fn route(plane: &ControlPlane, service: &str, port: u16) {
     let ports = json!({ "spec": { "ports": [{ "name": "webhook", "port": port, "protocol": "TCP" }] } }).to_string();
     plane.must(&["patch", "service", service, "-n", SYSTEM, "--type=merge", "-p", &ports], "");
-    let slice = json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": { "name": service, "namespace": SYSTEM, "labels": { "kubernetes.io/service-name": service } },
-        "addressType": "IPv4",
-        "ports": [{ "name": "webhook", "port": 9443, "protocol": "TCP" }],
-        "endpoints": [{ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }],
-    });
-    plane.must(&["create", "-f", "-"], &slice.to_string());
+    let port = json!({ "name": "webhook", "port": 9443, "protocol": "TCP" });
+    create_endpoint(plane, service, ("IPv4", "10.0.0.1"), &port);
 }

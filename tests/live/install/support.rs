@@ -108,3 +108,12 @@ fn lead(plane: &ControlPlane, name: &str, to: SocketAddr) {
         patch(kind, "--type=json", &json!((0..count).map(port).collect::<Vec<_>>()));
     }
 }
+
+/// Creates the one endpoint of a Service.
+pub fn create_endpoint(plane: &ControlPlane, service: &str, (kind, address): (&str, &str), port: &Value) {
+    let slice = object("discovery.k8s.io/v1", "EndpointSlice", service).with(&json!({
+        "metadata": { "namespace": SYSTEM, "labels": { "kubernetes.io/service-name": service } },
+        "addressType": kind, "ports": [port], "endpoints": [{ "addresses": [address], "conditions": { "ready": true } }],
+    }));
+    plane.must(&["create", "-f", "-"], &slice.to_string());
+}

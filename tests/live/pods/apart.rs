@@ -2,7 +2,7 @@
 
 use crate::common::prelude::*;
 use crate::pods::room::{group, one_step, only, racks};
-use crate::pods::support::{add_rack, coordinated, stage, stored};
+use crate::pods::support::{coordinated, in_racks, stored};
 
 mod tier2 {
     use super::*;
@@ -10,10 +10,8 @@ mod tier2 {
     /// Pods that keep apart from each other need a node each: a rack with room enough on one node is none for them.
     #[tokio::test]
     async fn pods_that_keep_apart_go_where_there_is_a_node_for_each() {
-        let stage = stage("room-apart").await;
-        add_rack(&stage, "r1", &["a"], 20).await;
-        add_rack(&stage, "r2", &["a", "b", "c"], 9).await;
-        let _rolegate = stage.launch().start().await;
+        let (stage, _rolegate) =
+            in_racks("room-apart", &[("r1", &["a"], 20), ("r2", &["a", "b", "c"], 9)]).await.serve().await;
         let prefill = json!({ "matchLabels": { "rolegate.dev/role": "prefill" } });
         let other = json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": prefill });
         let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [other] } });
@@ -37,10 +35,8 @@ mod tier2 {
     /// with it in the eyes of the scheduler, which asks for three.
     #[tokio::test]
     async fn pods_that_are_spread_go_where_they_are_even() {
-        let stage = stage("room-spread").await;
-        add_rack(&stage, "r1", &["a", "b"], 20).await;
-        add_rack(&stage, "r2", &["a", "b", "c"], 4).await;
-        let _rolegate = stage.launch().start().await;
+        let (stage, _rolegate) =
+            in_racks("room-spread", &[("r1", &["a", "b"], 20), ("r2", &["a", "b", "c"], 4)]).await.serve().await;
         let decode = json!({ "matchLabels": { "rolegate.dev/role": "decode" } });
         let spread = json!({
             "topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule",

@@ -27,16 +27,9 @@ async fn add(stage: &Stage, block: &str, rack: &str, host: &str, room: u32) {
     stage.add_node_with(&format!("{rack}-{host}"), room, labels).await;
 }
 
-fn pod_group(spec: &Value) -> Value {
-    json!({
-        "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
-        "metadata": { "name": "job", "annotations": { "rolegate.dev/place": "enabled" } },
-        "spec": spec,
-    })
-}
-
 async fn create_group(stage: &Stage, spec: &Value) {
-    stage.create(pod_group(spec)).await;
+    let placed = json!({ "metadata": { "annotations": { "rolegate.dev/place": "enabled" } }, "spec": spec });
+    stage.create(object("scheduling.run.ai/v2alpha2", "PodGroup", "job").with(&placed)).await;
 }
 
 fn pod(stage: &Stage, name: &str, leaf: &str) -> Value {

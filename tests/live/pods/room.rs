@@ -2,7 +2,8 @@
 
 use crate::common::prelude::*;
 use crate::pods::support::{
-    RACK, add_rack, coordinated, deploy, explain, rack_of, rolling_deploy, stage, stored, with_rack, without_a_right,
+    RACK, add_rack, coordinated, deploy, explain, in_racks, rack_of, rolling_deploy, stage, stored, with_rack,
+    without_a_right,
 };
 
 /// A batch of four prefills and two decodes; the scheduler prefers the rack in which only five of them fit.
@@ -187,9 +188,7 @@ fn gated() -> Value {
 /// The same, where rolegate may delete pods: nobody has to do anything.
 #[tokio::test]
 async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() {
-    let stage = stage("room-made-again").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
-    add_rack(&stage, "r2", &["a"], 6).await;
+    let stage = in_racks("room-made-again", &[("r1", &["a"], 3), ("r2", &["a"], 6)]).await;
     // Longer than the scheduler of a busy machine takes for three pods.
     let _rolegate = stage.launch().flag("bind-timeout", "8s").flag("allow", "recovery").start().await;
     let group = group("llm", 2, 1).template(&gated());
@@ -291,8 +290,7 @@ async fn a_group_that_does_not_fit_is_told_of_when_it_is_applied() {
 
 #[tokio::test]
 async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
-    let stage = stage("room-rights").await;
-    add_rack(&stage, "r1", &["a", "b"], 3).await;
+    let stage = in_racks("room-rights", &[("r1", &["a", "b"], 3)]).await;
     let _rolegate = without_a_right(&stage, "nodes", |rule| rule["resources"] == json!(["nodes"])).await;
     let group = group("llm", 4, 2);
     let statuses = deploy(&stage, &group, &one_step(&group)).await;
@@ -337,8 +335,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn what_others_take_and_give_back_counts() {
-        let stage = stage("room-others").await;
-        add_rack(&stage, "r1", &["a", "b"], 2).await;
+        let stage = in_racks("room-others", &[("r1", &["a", "b"], 2)]).await;
         for pod in ["x", "y"] {
             another(&stage, pod, &json!({})).await;
         }
@@ -355,8 +352,7 @@ mod tier2 {
     /// A pod of others keeps decodes away from the only node of the rack, by namespaces with a label, which only the scheduler reads.
     #[tokio::test]
     async fn a_batch_of_which_the_scheduler_refuses_a_pod_leaves_its_rack_as_a_whole() {
-        let stage = stage("room-refused").await;
-        add_rack(&stage, "r1", &["a"], 4).await;
+        let stage = in_racks("room-refused", &[("r1", &["a"], 4)]).await;
         let mut other = group("none", 1, 1).pod("none", "x", &stage.namespace);
         other["metadata"]["labels"] = json!({});
         let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": stage.namespace } });
@@ -379,8 +375,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn a_rack_that_is_cordoned_takes_nobody() {
-        let stage = stage("room-cordon").await;
-        add_rack(&stage, "r1", &["a"], 3).await;
+        let stage = in_racks("room-cordon", &[("r1", &["a"], 3)]).await;
         let cordon =
             async |on: bool| stage.patch_node("room-cordon-r1-a", &json!({ "spec": { "unschedulable": on } })).await;
         cordon(true).await;
@@ -403,9 +398,8 @@ mod tier2 {
 
     #[tokio::test]
     async fn room_that_is_not_used_in_time_is_given_to_others() {
-        let stage = stage("room-not-bound").await;
-        add_rack(&stage, "r1", &["a"], 3).await;
-        let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
+        let (stage, _rolegate) =
+            in_racks("room-not-bound", &[("r1", &["a"], 3)]).await.serve_with("bind-timeout", "2s").await;
         let nobody = group("nobody", 2, 1).template(&json!({ "spec": { "schedulerName": "nobody" } }));
         let statuses = deploy(&stage, &nobody, &one_step(&nobody)).await;
         stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
@@ -419,10 +413,8 @@ mod tier2 {
     /// The pods are bound to a node that is no more: that is told, and whoever makes them again has them placed anew.
     #[tokio::test]
     async fn a_node_that_dies_between_decision_and_binding() {
-        let stage = stage("room-node-dies").await;
-        add_rack(&stage, "r1", &["a"], 3).await;
-        add_rack(&stage, "r2", &["a"], 6).await;
-        let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
+        let stage = in_racks("room-node-dies", &[("r1", &["a"], 3), ("r2", &["a"], 6)]).await;
+        let (stage, _rolegate) = stage.serve_with("bind-timeout", "2s").await;
         let group = group("llm", 2, 1).template(&gated());
         let statuses = deploy(&stage, &group, &one_step(&group)).await;
         stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
@@ -515,10 +507,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn when_nothing_fits_a_batch_goes_all_the_same_where_it_is_asked_for() {
-        let stage = stage("room-release").await;
-        add_rack(&stage, "r1", &["a"], 1).await;
-        add_rack(&stage, "r2", &["a"], 2).await;
-        let _rolegate = stage.launch().start().await;
+        let (stage, _rolegate) = in_racks("room-release", &[("r1", &["a"], 1), ("r2", &["a"], 2)]).await.serve().await;
         let group = group("llm", 2, 1);
         let mut coordination = one_step(&group);
         coordination["whenNoFit"] = json!("release");

@@ -17,10 +17,8 @@ async fn another(stage: &Stage, name: &str, cpu: u32, spec: &Value, finalizers: 
 
 fn priority_class(stage: &Stage, name: &str, value: i32, policy: &str) -> String {
     let name = format!("{}-{name}", stage.namespace);
-    let class = json!({
-        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": name },
-        "value": value, "preemptionPolicy": policy,
-    });
+    let class = json!({ "value": value, "preemptionPolicy": policy });
+    let class = object("scheduling.k8s.io/v1", "PriorityClass", &name).with(&class);
     stage.plane.must(&["create", "-f", "-"], &class.to_string());
     name
 }

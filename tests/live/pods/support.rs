@@ -36,11 +36,18 @@ pub async fn add_rack(stage: &Stage, rack: &str, hosts: &[&str], room: u32) {
     }
 }
 
+/// A stage with racks: their hosts, and the room on each.
+pub async fn in_racks(namespace: &str, racks: &[(&str, &[&str], u32)]) -> Stage {
+    let stage = stage(namespace).await;
+    for (rack, hosts, room) in racks {
+        add_rack(&stage, rack, hosts, *room).await;
+    }
+    stage
+}
+
 /// A stage with one rack, which is served.
 pub async fn with_rack(namespace: &str, rack: &str, hosts: &[&str], room: u32) -> (Stage, Rolegate) {
-    let stage = stage(namespace).await;
-    add_rack(&stage, rack, hosts, room).await;
-    stage.serve().await
+    in_racks(namespace, &[(rack, hosts, room)]).await.serve().await
 }
 
 /// What `rolegate explain` says of a pod.

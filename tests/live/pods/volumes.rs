@@ -2,9 +2,10 @@
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
+use crate::common::build::with;
 use crate::common::prelude::*;
 use crate::pods::room::{group, one_step, only, racks};
-use crate::pods::support::{RACK, add_rack, deploy, stage, stored, without_a_right};
+use crate::pods::support::{RACK, add_rack, deploy, in_racks, stored, without_a_right};
 
 fn with_claim(name: &str, claim: &str) -> Group {
     let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }]);
@@ -13,12 +14,9 @@ fn with_claim(name: &str, claim: &str) -> Group {
 
 /// A claim of this namespace, bound to a volume of a rack or of a class.
 fn claim(stage: &Stage, name: &str, spec: &Value) {
-    let mut claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": { "name": name, "namespace": stage.namespace },
-        "spec": { "accessModes": ["ReadWriteMany"], "resources": { "requests": { "storage": "1Gi" } } },
-    });
-    json_patch::merge(&mut claim["spec"], spec);
+    let asks = json!({ "accessModes": ["ReadWriteMany"], "resources": { "requests": { "storage": "1Gi" } } });
+    let here = json!({ "metadata": { "namespace": stage.namespace }, "spec": with(asks, spec) });
+    let claim = object("v1", "PersistentVolumeClaim", name).with(&here);
     stage.plane.must(&["create", "-f", "-"], &claim.to_string());
 }
 
@@ -38,8 +36,7 @@ fn bound_claim(stage: &Stage, name: &str, rack: &str) {
 
 #[tokio::test]
 async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
-    let stage = stage("room-volumes").await;
-    add_rack(&stage, "0here", &["a", "b"], 3).await;
+    let stage = in_racks("room-volumes", &[("0here", &["a", "b"], 3)]).await;
     // The better fit.
     add_rack(&stage, "0there", &["a"], 2).await;
     bound_claim(&stage, "data", "0here");
@@ -53,11 +50,10 @@ async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
         assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("0here", None));
     }
     // Volumes of this class are made elsewhere only.
-    let class = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": stage.namespace },
+    let class = object("storage.k8s.io/v1", "StorageClass", &stage.namespace).with(&json!({
         "provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer",
         "allowedTopologies": [{ "matchLabelExpressions": [{ "key": RACK, "values": ["r9"] }] }],
-    });
+    }));
     stage.plane.must(&["create", "-f", "-"], &class.to_string());
     claim(&stage, "away", &json!({ "storageClassName": stage.namespace }));
     let away = with_claim("next", "away");
@@ -83,8 +79,7 @@ async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
 
 #[tokio::test]
 async fn where_volumes_may_not_be_read_they_are_not_looked_at_and_it_is_told() {
-    let stage = stage("room-volumes-rights").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
+    let stage = in_racks("room-volumes-rights", &[("r1", &["a"], 3)]).await;
     bound_claim(&stage, "data", "r1");
     let is_of_classes = |rule: &Value| rule["resources"] == json!(["storageclasses"]);
     let _rolegate = without_a_right(&stage, "storageclasses.storage.k8s.io", is_of_classes).await;

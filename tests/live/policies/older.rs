@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::common::account::manifests;
+use crate::common::build::labels;
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
 use crate::install::support::DRY_RUN;
@@ -49,15 +50,11 @@ fn every_part_is_accepted(plane: &ControlPlane, version: &str) {
 /// The guard refuses to open a hold, and names all that may not change.
 async fn a_hold_stays_closed(plane: &ControlPlane) {
     grant(plane, "default", "edit", "operator");
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": "held", "labels": { "rolegate.dev/group": "llm", "rolegate.dev/role": "decode" } },
-        "spec": {
-            "containers": [{ "name": "main", "image": "none" }],
-            "schedulingGates": [{ "name": "rolegate.dev/hold" }],
-        },
+    let spec = json!({
+        "containers": [{ "name": "main", "image": "none" }], "schedulingGates": [{ "name": "rolegate.dev/hold" }],
     });
+    let labelled = json!({ "metadata": { "labels": labels("llm", "decode") }, "spec": spec });
+    let pod = object("v1", "Pod", "held").with(&labelled);
     plane.must(&["create", "-f", "-"], &pod.to_string());
     let pods: Api<Pod> = Api::namespaced(client_as(plane, "operator").await, "default");
     let [group, role] = ["group", "role"].map(|key| format!("rolegate.dev/{key}"));

@@ -13,33 +13,29 @@ pub fn loose(group: &str, kind: &str, plural: &str, versions: &[Version<'_>]) ->
         let any = || json!({ "x-kubernetes-preserve-unknown-fields": true });
         let fields: Map<_, _> = fields.iter().map(|field| ((*field).to_owned(), any())).collect();
         let spec = json!({ "type": "object", "properties": fields, "x-kubernetes-preserve-unknown-fields": true });
-        json!({
-            "name": name,
-            "served": true,
-            "storage": stored,
-            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": any_object() } } },
-            "subresources": { "status": {} },
-        })
+        self::version(name, *stored, &spec, &any_object())
     };
     namespaced(group, kind, plural, &versions.iter().map(version).collect())
 }
 
+/// A version of a kind whose objects have these schemas of spec and status.
+pub fn version(name: &str, stored: bool, spec: &Value, status: &Value) -> Value {
+    let schema = json!({ "type": "object", "properties": { "spec": spec, "status": status } });
+    json!({
+        "name": name, "served": true, "storage": stored,
+        "schema": { "openAPIV3Schema": schema }, "subresources": { "status": {} },
+    })
+}
+
 /// A definition with these versions.
 pub fn namespaced(group: &str, kind: &str, plural: &str, versions: &Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": format!("{plural}.{group}"),
-            "annotations": { "api-approved.kubernetes.io": "unapproved, a stand-in for tests" },
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
-            "versions": versions,
-        },
-    })
+    let names =
+        json!({ "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() });
+    let approved = json!({ "api-approved.kubernetes.io": "unapproved, a stand-in for tests" });
+    object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &format!("{plural}.{group}")).with(&json!({
+        "metadata": { "annotations": approved },
+        "spec": { "group": group, "scope": "Namespaced", "names": names, "versions": versions },
+    }))
 }
 
 fn any_object() -> Value {
@@ -68,21 +64,9 @@ pub fn proposal_pod_groups() -> Value {
 
 /// What RBG's releases since v0.7 serve beside the old version: roles, and no coordination.
 fn second_version_of_groups() -> Value {
-    let spec = json!({
-        "type": "object",
-        "properties": { "roles": { "type": "array", "items": any_object() } },
-    });
-    json!([{
-        "op": "add",
-        "path": "/spec/versions/-",
-        "value": {
-            "name": "v1alpha2",
-            "served": true,
-            "storage": false,
-            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": any_object() } } },
-            "subresources": { "status": {} },
-        },
-    }])
+    let roles = json!({ "type": "array", "items": any_object() });
+    let spec = json!({ "type": "object", "properties": { "roles": roles } });
+    json!([{ "op": "add", "path": "/spec/versions/-", "value": version("v1alpha2", false, &spec, &any_object()) }])
 }
 
 /// The control plane of this suite, with the definitions of all projects.

@@ -1,5 +1,7 @@
 //! Where a user sits: `kubectl` in one namespace.
 
+pub use crate::common::build::labels as tied;
+use crate::common::build::{stateful_set as stateful_set_of, with};
 use crate::common::prelude::*;
 use crate::rules::definitions;
 
@@ -84,21 +86,8 @@ pub fn coordination(name: &str, spec: &Value) -> Value {
 
 /// A StatefulSet without pods; its template bears these labels besides its own.
 pub fn stateful_set(name: &str, policy: &str, labels: &Value) -> Value {
-    let mut labels = labels.clone();
-    labels["app"] = json!(name);
-    object("apps/v1", "StatefulSet", name).spec(json!({
-        "replicas": 0,
-        "serviceName": name,
-        "podManagementPolicy": policy,
-        "selector": { "matchLabels": { "app": name } },
-        "template": {
-            "metadata": { "labels": labels },
-            "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1" }] },
-        },
-    }))
-}
-
-/// Labels that tie pods to a role of a group.
-pub fn tied(group: &str, role: &str) -> Value {
-    json!({ "rolegate.dev/group": group, "rolegate.dev/role": role })
+    let metadata = json!({ "labels": with(labels.clone(), &json!({ "app": name })) });
+    let main = json!({ "name": "main", "image": "registry.invalid/x:1" });
+    let set = stateful_set_of(name, 0, &json!({ "metadata": metadata, "spec": { "containers": [main] } }));
+    with(set, &json!({ "spec": { "podManagementPolicy": policy } }))
 }

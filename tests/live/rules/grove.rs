@@ -44,19 +44,15 @@ fn pod(set: &str, clique: &str, index: u32, scaling_group: Option<&str>) -> Valu
         labels["grove.io/podcliquescalinggroup"] = json!(group);
         labels["grove.io/podcliquescalinggroup-replica-index"] = json!("0");
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "generateName": format!("{clique}-"), "labels": labels },
-        "spec": {
-            "hostname": format!("{clique}-{index}"),
-            "subdomain": format!("{set}-0"),
-            "schedulingGates": [{ "name": "grove.io/podgang-pending-creation" }],
-            "automountServiceAccountToken": false,
-            "initContainers": [{ "name": "wait", "image": "registry.invalid/x:1" }],
-            "containers": [{ "name": "main", "image": "registry.invalid/x:1", "env": [{ "name": "URL", "value": "$(LEADER_ADDR):80" }] }],
-        },
-    })
+    let url = json!({ "name": "URL", "value": "$(LEADER_ADDR):80" });
+    let spec = json!({
+        "hostname": format!("{clique}-{index}"), "subdomain": format!("{set}-0"), "automountServiceAccountToken": false,
+        "schedulingGates": [{ "name": "grove.io/podgang-pending-creation" }],
+        "initContainers": [{ "name": "wait", "image": "registry.invalid/x:1" }],
+        "containers": [{ "name": "main", "image": "registry.invalid/x:1", "env": [url] }],
+    });
+    let metadata = json!({ "generateName": format!("{clique}-"), "labels": labels });
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
 }
 
 /// The environment of a container of the pod as it is stored, `NAME=value` each.

@@ -58,16 +58,11 @@ fn pod(name: &str, group: &str, labels: &Value) -> Value {
 
 /// Creates the PodGroup whose leaves the pods name.
 fn put_tree(stage: &Stage) {
-    let spec = json!({
-        "minSubGroup": 2,
-        "subGroups": [
-            { "name": "decode", "minSubGroup": 2 },
-            { "name": "decode-workers", "parent": "decode", "minMember": 4 },
-            { "name": "decode-leaders", "parent": "decode", "minMember": 1 },
-            { "name": "prefill", "minMember": 2 },
-        ],
-    });
-    put(stage, &pod_group("pd", &spec));
+    let tree = json!([
+        { "name": "decode", "minSubGroup": 2 }, { "name": "decode-workers", "parent": "decode", "minMember": 4 },
+        { "name": "decode-leaders", "parent": "decode", "minMember": 1 }, { "name": "prefill", "minMember": 2 },
+    ]);
+    put(stage, &pod_group("pd", &json!({ "minSubGroup": 2, "subGroups": tree })));
 }
 
 fn subgroup(answer: &Answer) -> &Value {

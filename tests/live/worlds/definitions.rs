@@ -3,7 +3,7 @@
 
 use crate::common::audit::Request;
 use crate::common::prelude::*;
-use crate::rules::definitions::namespaced;
+use crate::rules::definitions::{self, namespaced};
 use crate::worlds::converter::{Converter, GROUP_GANG};
 use crate::worlds::coordination_of;
 
@@ -27,13 +27,7 @@ fn version(name: &str, stored: bool, coordination: &Value) -> Value {
     let kept =
         json!({ "observedGeneration": { "type": "integer" }, "roleStatuses": { "type": "array", "items": any } });
     let status = json!({ "type": "object", "properties": kept });
-    json!({
-        "name": name,
-        "served": true,
-        "storage": stored,
-        "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec, "status": status } } },
-        "subresources": { "status": {} },
-    })
+    definitions::version(name, stored, &spec, &status)
 }
 
 /// As RBG v0.6 has it: coordinations of its own.

@@ -26,8 +26,7 @@ impl Kept {
 
     /// The same, with more fields of the rolling update, and the right to delete pods.
     async fn rolled_by(namespace: &str, habits: &[&'static super::habits::Habit], more: &Value) -> Self {
-        let stage = stage(namespace).await;
-        stage.add_node("all", 16).await;
+        let stage = stage(namespace).await.with_room(16).await;
         let rolegate = stage.launch().flag("allow", "recovery").flag("settle", "2s").start().await;
         let group = Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2);
         let roles = group.object()["spec"]["roles"].clone();

@@ -58,16 +58,12 @@ pub fn queue_of(stage: &Stage, (resource, quota): (&str, u32), flavor: &Value) {
     let mut flavor_spec = json!({ "nodeLabels": { "rolegate.dev/stage": name } });
     json_patch::merge(&mut flavor_spec, flavor);
     let quotas = json!([{ "name": name, "resources": [{ "name": resource, "nominalQuota": quota }] }]);
+    let group = json!({ "coveredResources": [resource], "flavors": quotas });
     let objects = [
         object(api, "ResourceFlavor", name).spec(flavor_spec),
-        object(api, "ClusterQueue", name).spec(json!({
-            "namespaceSelector": {},
-            "resourceGroups": [{ "coveredResources": [resource], "flavors": quotas }],
-        })),
-        json!({
-            "apiVersion": api, "kind": "LocalQueue", "metadata": { "name": TEAM, "namespace": name },
-            "spec": { "clusterQueue": name },
-        }),
+        object(api, "ClusterQueue", name).spec(json!({ "namespaceSelector": {}, "resourceGroups": [group] })),
+        object(api, "LocalQueue", TEAM)
+            .with(&json!({ "metadata": { "namespace": name }, "spec": { "clusterQueue": name } })),
     ];
     for object in objects {
         stage.plane.must(&["create", "-f", "-"], &object.to_string());

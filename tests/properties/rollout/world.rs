@@ -1,9 +1,10 @@
 //! Workloads of several roles with their controllers, as far as a rollout is concerned.
 
-use rolegate::model::{RolledWorkload, RollingBounds, RolloutClaim, WorkloadKey, WorkloadKind};
+use rolegate::model::{Group, RolledWorkload, RollingBounds, RolloutClaim, WorkloadKey, WorkloadKind};
 use rolegate::plan::reconcile::rounds::Rounds;
 use rolegate::plan::rollout::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, excess, plan_rollout, stages};
 
+use crate::build;
 use crate::prelude::*;
 
 /// A pod, or a whole group of one.
@@ -39,7 +40,7 @@ pub struct Role {
     pub most: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct World {
     pub bounds: Vec<RollingBounds>,
     pub roles: BTreeMap<String, Role>,
@@ -60,20 +61,11 @@ pub struct World {
 const SETTLE: Duration = Duration::from_secs(5);
 
 pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, partition: u32) -> RollingBounds {
-    let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    RollingBounds {
-        index: 0,
-        name: "roll".to_owned(),
-        roles,
-        max_skew,
-        max_unavailable,
-        partition,
-        steps: Vec::new(),
-        segments: None,
-        object: None,
-        fail_after: None,
-        min_ready: BTreeMap::new(),
-    }
+    let update = json!({ "maxSkew": format!("{max_skew}%"), "partition": format!("{partition}%") });
+    let roll = json!({ "name": "roll", "roles": roles, "strategy": { "rollingUpdate": update } });
+    let group = build::typed(build::group("pd", &[], &json!([roll])));
+    let bounds = RollingBounds::all_of(&Group::from_rbg(ROLE_BASED_GROUP, &group)).remove(0);
+    RollingBounds { max_unavailable, ..bounds }
 }
 
 impl Role {
@@ -104,22 +96,15 @@ impl Role {
         RolledWorkload {
             key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: name.to_owned() },
             uid: name.into(),
-            resource_version: String::new(),
-            generation: None,
             claim,
             desired: self.desired(),
             observed: true,
             partition: self.partition,
             user_partition: Some(self.floor),
-            rollout_id: None,
             update_revision: Some(format!("{}-{edits}", self.update)),
-            current_revision: None,
-            unclaimed: false,
             takes_partition: true,
             replica_size: 1,
-            at_once: None,
-            ordered: false,
-            start: 0,
+            ..RolledWorkload::default()
         }
     }
 
@@ -143,13 +128,9 @@ impl Role {
             stuck,
             may_run: u32::MAX,
             revision: Some(format!("{}", self.update)),
-            remade: false,
-            at_once: None,
-            ordered: false,
             back: self.current == self.update && self.updated() < self.desired(),
             can_return: self.current != self.update,
-            resized: false,
-            returns: false,
+            ..RoleRollout::default()
         }
     }
 
@@ -162,26 +143,17 @@ impl Role {
         }
         let partition = usize::try_from(self.partition).unwrap();
         let old = |pod: &Option<Pod>| pod.is_some_and(|pod| pod.revision != self.update);
-        match self.controller {
-            Controller::StatefulSet => {
-                for index in (partition..self.pods.len()).rev() {
-                    if old(&self.pods[index]) {
-                        self.pods[index] = None;
-                        return true;
-                    }
-                    if self.pods[index].is_some_and(|pod| !pod.ready) {
-                        return false;
-                    }
-                }
-                false
-            }
+        let mut above = (partition..self.pods.len()).rev();
+        let next = match self.controller {
+            Controller::StatefulSet => above
+                .find(|index| old(&self.pods[*index]) || self.pods[*index].is_some_and(|pod| !pod.ready))
+                .filter(|index| old(&self.pods[*index])),
             Controller::Any => {
-                let open: Vec<_> = (partition..self.pods.len()).filter(|index| old(&self.pods[*index])).collect();
-                let Some(index) = open.get(choice % open.len().max(1)) else { return false };
-                self.pods[*index] = None;
-                true
+                let open: Vec<_> = above.rev().filter(|index| old(&self.pods[*index])).collect();
+                open.get(choice % open.len().max(1)).copied()
             }
-        }
+        };
+        next.inspect(|index| self.pods[*index] = None).is_some()
     }
 }
 
@@ -193,11 +165,7 @@ impl World {
             round: names.iter().map(|name| (name.clone(), 0)).collect(),
             edited: names,
             roles,
-            broken: BTreeSet::new(),
-            stuck: false,
-            rounds: Rounds::default(),
-            since: Duration::ZERO,
-            now: Duration::ZERO,
+            ..Self::default()
         };
         world.note();
         world

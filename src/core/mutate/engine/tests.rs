@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::api::Pod;
 use crate::api::grove::POD_CLIQUE_SET;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::{self, Pod};
+use crate::build::{self, typed};
 use crate::model::{CliqueSet, Group, names};
 use crate::mutate::expand::expand;
 use crate::mutate::{GroupLookup, Lookups, PodSettings, Subject, mutate_pod};
@@ -78,30 +79,24 @@ fn annotations(engine: &str, sizes: Sizes) -> Value {
     json!({ "rolegate.dev/engine": format!("{engine}; scope={}{processes}", sizes.scope) })
 }
 
+fn in_ns(object: Value) -> Value {
+    build::with(object, &json!({ "metadata": { "namespace": "ns" } }))
+}
+
 fn group(sizes: Sizes) -> Group {
-    let object = json!({
-        "metadata": { "name": "llm", "namespace": "ns" },
-        "spec": {
-            "roles": [{ "name": "decode", "replicas": sizes.replicas }],
-            "coordination": [{ "name": "s", "strategy": { "segmentPlacement": { "segmentSize": { "decode": sizes.segment } } } }],
-        },
-    });
-    Group::from_role_coordination(ROLE_COORDINATION, &serde_json::from_value(object).unwrap(), &())
+    let segments = build::coordination("s", &build::segments(&[("decode", sizes.segment)], &json!({})));
+    let object = in_ns(build::group("llm", &[("decode", sizes.replicas)], &json!([segments])));
+    Group::from_role_coordination(ROLE_COORDINATION, &typed(object), &())
 }
 
 fn clique_set(set: &Value) -> CliqueSet {
-    let set: api::PodCliqueSet = serde_json::from_value(set.clone()).unwrap();
-    CliqueSet::from_set(POD_CLIQUE_SET, &set)
+    CliqueSet::from_set(POD_CLIQUE_SET, &typed(set.clone()))
 }
 
 /// The pods as their controllers make them, each with its replica and its place there; and the Grove set.
 fn pods(engine: &str, sizes: Sizes) -> (Vec<(u32, u32, Value)>, Option<CliqueSet>) {
-    let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": "decode" });
-    let template = json!({
-        "metadata": { "labels": labels, "annotations": annotations(engine, sizes) },
-        "spec": { "containers": containers(sizes) },
-    });
-    let metadata = json!({ "name": "decode", "namespace": "ns" });
+    let metadata = json!({ "labels": build::labels("llm", "decode"), "annotations": annotations(engine, sizes) });
+    let template = json!({ "metadata": metadata, "spec": { "containers": containers(sizes) } });
     let all = |version: &str, kind: &str, object: &Value| expand(version, kind, object, 1_000).unwrap().unwrap();
     let Sizes { replicas, size, .. } = sizes;
     let numbered = |pods: Vec<Value>| {
@@ -113,14 +108,11 @@ fn pods(engine: &str, sizes: Sizes) -> (Vec<(u32, u32, Value)>, Option<CliqueSet
     };
     match sizes.made {
         Made::StatefulSet => {
-            let set = json!({ "metadata": metadata, "spec": { "replicas": replicas, "serviceName": "decode", "template": template } });
+            let set = in_ns(build::stateful_set("decode", replicas, &template));
             (numbered(all("apps/v1", "StatefulSet", &set)), None)
         }
         Made::LeaderWorkerSet => {
-            let set = json!({
-                "metadata": metadata,
-                "spec": { "replicas": replicas, "leaderWorkerTemplate": { "size": size, "workerTemplate": template } },
-            });
+            let set = in_ns(build::leader_worker_set("decode", replicas, size as usize, &template));
             (numbered(all("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", &set)), None)
         }
         Made::RoleBasedGroup => {
@@ -148,13 +140,10 @@ fn pods(engine: &str, sizes: Sizes) -> (Vec<(u32, u32, Value)>, Option<CliqueSet
             let workers = (size > 1).then(|| clique("w", size - 1));
             let cliques: Vec<_> = std::iter::once(clique("l", 1)).chain(workers).collect();
             let names: Vec<_> = cliques.iter().map(|clique| clique["name"].clone()).collect();
-            let set = json!({
-                "metadata": { "name": "llm", "namespace": "ns" },
-                "spec": { "replicas": 1, "template": {
-                    "cliques": cliques,
-                    "podCliqueScalingGroups": [{ "name": "g", "replicas": replicas, "cliqueNames": names }],
-                } },
-            });
+            let scaling = json!([{ "name": "g", "replicas": replicas, "cliqueNames": names }]);
+            let template = json!({ "cliques": cliques, "podCliqueScalingGroups": scaling });
+            let spec = json!({ "replicas": 1, "template": template });
+            let set = in_ns(build::object("grove.io/v1alpha1", "PodCliqueSet", "llm", &spec));
             (numbered(all("grove.io/v1alpha1", "PodCliqueSet", &set)), Some(clique_set(&set)))
         }
     }
@@ -162,7 +151,7 @@ fn pods(engine: &str, sizes: Sizes) -> (Vec<(u32, u32, Value)>, Option<CliqueSet
 
 /// Reviews a pod, as the API server has it done.
 fn reviewed(pod: &Value, group: &Group, set: Option<&CliqueSet>) -> (Value, Vec<String>) {
-    let read: Pod = serde_json::from_value(pod.clone()).unwrap();
+    let read: Pod = typed(pod.clone());
     let subject = Subject::of(&read, "ns", &());
     let lookups = Lookups { group: GroupLookup::Found(group), clique_set: set, ..Lookups::default() };
     let mutation = mutate_pod(&read, &subject, &lookups, &PodSettings { discovery: false, ..PodSettings::default() });

@@ -1,28 +1,17 @@
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::model::{Group, HoldReason};
+use crate::model::HoldReason;
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::missing_pods::WhyMissing;
-use crate::plan::evaluate::Evaluation;
-use crate::plan::status::transition_times;
-use crate::plan::test_support::{mk_diagnosis, mk_evaluation, mk_group, mk_pod, mk_segments, shared};
-use crate::plan::view::{GroupView, PodFacts, Stamp};
-
-struct Setup {
-    group: Group,
-    pods: Vec<PodFacts>,
-}
+use crate::plan::test_support::{Setup, mk_diagnosis, mk_pod, mk_segments};
+use crate::plan::view::Stamp;
 
 impl Setup {
-    fn of(roles: &[(&str, u32)], coordination: &Value) -> Self {
-        Self { group: mk_group(roles, coordination), pods: Vec::new() }
-    }
-
     /// Two LeaderWorkerSet groups in a segment.
     fn instances(desired: u32) -> Self {
-        Self::of(&[("decode", desired)], &json!([mk_segments("d", "OrderedReady", &[("decode", 2)])]))
+        Self::new(&[("decode", desired)], &json!([mk_segments("d", "OrderedReady", &[("decode", 2)])]))
     }
 
     /// Adds held pods of one replica.
@@ -40,9 +29,8 @@ impl Setup {
     /// Releases pods and lets them run, until a decision releases nothing.
     fn run(mut self) -> Self {
         loop {
-            let Evaluation { decision, status, .. } = self.evaluate();
-            self.group.status = transition_times::set(status, &self.group.status, "2026-01-01T00:00:00Z");
-            let mut moved = false;
+            let (decision, mut moved) = (self.decide(), false);
+            self = self.store();
             for release in &decision.release {
                 for pod in self.pods.iter_mut().filter(|pod| pod.pod == release.pod.pod) {
                     (pod.held, pod.scheduled, pod.ready, moved) = (false, true, true, true);
@@ -52,14 +40,6 @@ impl Setup {
                 return self;
             }
         }
-    }
-
-    fn evaluate(&self) -> Evaluation {
-        mk_evaluation(&self.group, &GroupView::build(&self.group, &shared(&self.pods)), DecisionContext::default())
-    }
-
-    fn decide(&self) -> Decision {
-        self.evaluate().decision
     }
 
     fn released(&self) -> usize {
@@ -129,7 +109,8 @@ fn a_size_that_changes_during_a_rollout_is_read_from_the_pods() {
         setup = setup.run();
         assert_eq!(setup.released(), others + 12, "replica {ordinal}");
     }
-    let ready = setup.evaluate().status.conditions.into_iter().find(|condition| condition.r#type == "Ready").unwrap();
+    let status = setup.evaluate(DecisionContext::default()).status;
+    let ready = status.condition("Ready").unwrap();
     assert_eq!((ready.status.as_str(), ready.message.as_str()), ("True", "48/48 pods ready"));
 }
 
@@ -137,7 +118,7 @@ fn a_size_that_changes_during_a_rollout_is_read_from_the_pods() {
 fn counts_in_the_middle_of_a_size_change_are_those_of_the_pods() {
     let setup = Setup::instances(2).with("decode", 0, 10, 0..10).with("decode", 1, 10, 0..10).run();
     let setup = setup.recreate("decode", 1, 12, 0..12);
-    assert_eq!(setup.evaluate().status.summary.unwrap().ready, "10/22");
+    assert_eq!(setup.evaluate(DecisionContext::default()).status.summary.unwrap().ready, "10/22");
 }
 
 /// Returns a group with two roles in one hard domain.
@@ -146,7 +127,7 @@ fn in_racks() -> Setup {
         "segmentSize": {"prefill": 2, "decode": 1},
         "topologyAffinity": {"topologyKey": "rack", "strategy": "RequireSegmentAffinity"},
     }}}]);
-    Setup::of(&[("prefill", 4), ("decode", 2)], &coordination)
+    Setup::new(&[("prefill", 4), ("decode", 2)], &coordination)
 }
 
 #[test]
@@ -182,9 +163,7 @@ fn what_has_waited_long_enough_goes_with_the_pods_that_it_has() {
     let overdue = vec![whole];
     let decision = setup.decide();
     assert_eq!((decision.release.len(), &decision.incomplete), (0, &overdue));
-    let view = GroupView::build(&setup.group, &shared(&setup.pods));
-    let context = DecisionContext { overdue: &overdue, ..DecisionContext::default() };
-    let decision = mk_evaluation(&setup.group, &view, context).decision;
+    let decision = setup.evaluate(DecisionContext { overdue: &overdue, ..DecisionContext::default() }).decision;
     assert_eq!((decision.release.len(), decision.held.len()), (3, 0));
     assert_eq!(decision.incomplete, overdue, "until its pods are seen to run it is not forgotten");
 }
@@ -216,9 +195,7 @@ fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with
 fn a_unit_whose_pods_a_quota_refuses_is_held_for_that() {
     let setup = Setup::instances(2).with("decode", 0, 3, 0..2).with("decode", 1, 3, 0..1);
     let diagnoses = [mk_diagnosis(WhyMissing::QuotaExceeded)];
-    let view = GroupView::build(&setup.group, &shared(&setup.pods));
-    let context = DecisionContext { diagnoses: &diagnoses, ..DecisionContext::default() };
-    let decision = mk_evaluation(&setup.group, &view, context).decision;
+    let decision = setup.evaluate(DecisionContext { diagnoses: &diagnoses, ..DecisionContext::default() }).decision;
     let held: Vec<_> = decision.held.iter().map(|held| (held.reason, held.count())).collect();
     assert_eq!(held, [(HoldReason::QuotaDeadlock, 3)]);
 }

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use crate::build;
 use crate::model::HoldReason;
 use crate::plan::decide::DecisionContext;
 use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, shared};
@@ -29,19 +30,14 @@ fn seen(strategy: &Value, gated: &[&str], went: &[&str], stalled: bool) -> (Vec<
 }
 
 fn segments(more: &Value) -> Value {
-    let mut placement = json!({ "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel" });
-    placement.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    json!({ "segmentPlacement": placement })
+    build::segments(&[("prefill", 2), ("decode", 1)], &build::with(json!({ "progression": "Parallel" }), more))
 }
 
 #[test]
 fn a_batch_that_goes_as_a_whole_waits_for_gates_of_others() {
     let rack = json!({ "topologyKey": "rack", "strategy": "RequireSegmentAffinity" });
-    for whole in [
-        json!({ "whole": true }),
-        json!({ "podGroupPolicy": { "kubeScheduling": {} } }),
-        json!({ "topologyAffinity": rack }),
-    ] {
+    let gangs = json!({ "podGroupPolicy": { "kubeScheduling": {} } });
+    for whole in [json!({ "whole": true }), gangs, json!({ "topologyAffinity": rack })] {
         let (release, why) = seen(&segments(&whole), &["prefill-1", "decode-0"], &[], false);
         let mut release: Vec<_> = release.iter().map(String::as_str).collect();
         release.sort_unstable();
@@ -49,10 +45,8 @@ fn a_batch_that_goes_as_a_whole_waits_for_gates_of_others() {
         let text = "gate \"example.com/other\" of another controller holds 2 of its pods since 2026-01-01T00:00:00Z";
         assert_eq!(why, [format!("segment 1 is held: {text}")], "{whole}");
         let (_, why) = seen(&segments(&whole), &["prefill-1"], &[], true);
-        assert!(
-            why[0].ends_with("; if its owner waits until rolegate has lifted its own gate, neither goes on"),
-            "{why:?}"
-        );
+        let text = "; if its owner waits until rolegate has lifted its own gate, neither goes on";
+        assert!(why[0].ends_with(text), "{why:?}");
         // What went is not called back: the others follow it.
         let (release, why) = seen(&segments(&whole), &["prefill-1"], &["prefill-0"], false);
         assert_eq!((release.len(), why.len()), (5, 0), "{whole}");

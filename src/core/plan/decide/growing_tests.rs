@@ -1,21 +1,18 @@
 use serde_json::{Value, json};
 
 use super::cut;
-use crate::model::{FieldPath, Group, HoldReason, WorkloadKey, WorkloadKind};
+use crate::model::{Group, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::recovery::BatchId;
-use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared};
+use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared, stands_apart};
 use crate::plan::view::{GroupView, PodFacts};
 
 /// Segments of two prefills and a decode, whose replicas stand in workloads of their own.
 fn scaled_apart(roles: &[(&str, u32)], coordinations: &Value) -> Group {
     let mut group = mk_group(roles, coordinations);
     for role in &mut group.roles {
-        let reference = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role.name });
-        let key = WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.name.clone() };
-        role.workload.reference = Some((serde_json::from_value(reference).unwrap(), FieldPath::default()));
-        (role.workload.key, role.replicas) = (Some(key), None);
+        stands_apart(role);
     }
     group
 }

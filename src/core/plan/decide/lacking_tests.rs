@@ -1,7 +1,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::status::Condition;
 use crate::api::workload::StatefulSet;
 use crate::build;
 use crate::plan::decide::DecisionContext;
@@ -28,12 +27,9 @@ impl Known {
     fn decide(&self, not_yet_told: &[Lacking]) -> Evaluation {
         let group = self.group();
         let observation = Observation::of(&group, &Snapshot::default(), None, |_| None, |_| Edit::long_ago());
-        evaluate(
-            &group,
-            observation,
-            DecisionContext { not_yet_told: Some(&not_yet_told.to_vec()), ..DecisionContext::default() },
-            None,
-        )
+        let told = not_yet_told.to_vec();
+        let context = DecisionContext { not_yet_told: Some(&told), ..DecisionContext::default() };
+        evaluate(&group, observation, context, None)
     }
 }
 
@@ -42,7 +38,7 @@ fn labels(role: &str) -> Value {
 }
 
 fn told<'a>(seen: &'a Evaluation, kind: &str) -> (&'a str, &'a str) {
-    let found: &Condition = seen.status.conditions.iter().find(|told| told.r#type == kind).unwrap();
+    let found = seen.status.condition(kind).unwrap();
     (&found.status, &found.reason)
 }
 
@@ -55,10 +51,8 @@ fn a_group_without_its_workloads_has_no_segment_and_says_which_are_missing() {
     let seen = Known::default().with("prefill", 4, &labels("prefill")).decide(&[]);
     assert_eq!(told(&seen, "Ready"), ("False", "WorkloadMissing"));
     assert_eq!(told(&seen, "MinimumSegmentsAvailable"), ("False", "WorkloadMissing"));
-    assert_eq!(
-        reasons(&seen),
-        [(HoldReason::WorkloadMissing, r#"StatefulSet ns/decode of role "decode" is not there"#)]
-    );
+    let text = r#"StatefulSet ns/decode of role "decode" is not there"#;
+    assert_eq!(reasons(&seen), [(HoldReason::WorkloadMissing, text)]);
     assert!(seen.status.summary.is_some_and(|summary| summary.reason == "WorkloadMissing"));
     let none = Known::default().decide(&[]);
     assert_eq!(told(&none, "MinimumSegmentsAvailable"), ("False", "WorkloadMissing"));

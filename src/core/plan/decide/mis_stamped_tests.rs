@@ -40,22 +40,13 @@ fn what_its_group_would_have_given_a_pod_decides_whether_it_goes() {
     let mut plain = group();
     plain.roles.iter_mut().for_each(|role| role.workload.hosts = None);
     // What the pod alone tells, it has.
-    for (group, asked) in [
-        (&plain, None),
-        (&plain, Some("torch")),
-        (&plain, Some("sglang; procsPerPod=2")),
-        (&plain, Some("vllm")),
-        (&plain, Some("no engine")),
-        (&plain, Some("llm-d")),
-    ] {
-        let decision = decide(group, &pods(asked), DecisionContext::default());
+    let told = ["torch", "sglang; procsPerPod=2", "vllm", "no engine", "llm-d"].map(Some);
+    for asked in told.into_iter().chain([None]) {
+        let decision = decide(&plain, &pods(asked), DecisionContext::default());
         assert_eq!((stay(&decision), decision.release.len()), (vec![], 4), "{asked:?}");
     }
-    let of_role = {
-        let mut group = group();
-        group.roles[0].engine = Some(Ok(read_annotation("dynamo").unwrap()));
-        group
-    };
+    let mut of_role = group();
+    of_role.roles[0].engine = Some(Ok(read_annotation("dynamo").unwrap()));
     for (group, asked) in [
         (&plain, Some("torch; scope=role")),
         (&plain, Some("sglang; scope=segment")),
@@ -82,12 +73,8 @@ fn a_pod_without_the_variables_of_its_group_is_told_with_the_command_that_has_it
     // Pods of the RoleBasedGroup have other labels.
     pods.iter_mut().for_each(|pod| pod.identity.named_by_us = false);
     let decision = decide(&group, &pods, DecisionContext::default());
-    assert!(
-        decision
-            .held
-            .iter()
-            .any(|held| held.message.ends_with("by hand `kubectl delete pod -n ns decode-0 decode-1` does"))
-    );
+    let by_hand = "by hand `kubectl delete pod -n ns decode-0 decode-1` does";
+    assert!(decision.held.iter().any(|held| held.message.ends_with(by_hand)));
     // One that was released is never held again, and one that was recreated has what it needs.
     pods[0].held = false;
     pods[1].stamp.carrier = Some(ROLE_BASED_GROUP);

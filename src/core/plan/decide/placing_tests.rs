@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::build::{self, typed, with};
 use crate::model::names::HOSTNAME;
-use crate::model::{Batching, Coordination, FieldPath, Group, GroupKey, HoldReason, Queued, WorkloadKey, WorkloadKind};
+use crate::model::{Batching, Coordination, Group, GroupKey, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::placed::{Awaits, GivenUp, Placed, Refused};
@@ -16,7 +16,7 @@ use crate::plan::placement::{Capacity, Line, NoFit, Sight, VolumeSight};
 use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::transition_times;
 pub(super) use crate::plan::test_support::held_of as held;
-use crate::plan::test_support::{add_node, mk_batches, mk_group, mk_placed, mk_pod, show};
+use crate::plan::test_support::{add_node, mk_batches, mk_group, mk_placed, mk_pod, show, stands_apart};
 use crate::plan::view::{PodFacts, PodRef};
 
 pub(super) const RACK: &str = "rack";
@@ -128,6 +128,11 @@ impl Scene {
         self
     }
 
+    /// Makes the pods of the first batch released ones.
+    fn first_went(self, node: Option<&str>) -> Self {
+        ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(self, |scene, name| scene.went(name, node))
+    }
+
     /// Deletes and recreates a pod.
     pub(super) fn comes_back(mut self, name: &str) -> Self {
         let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
@@ -175,6 +180,11 @@ pub(super) fn domains(seen: &Evaluation) -> BTreeMap<String, String> {
     seen.status.coordination_state[0].domains.clone()
 }
 
+/// What is known when the first batch has waited for its nodes.
+fn waited<'a>() -> DecisionContext<'a> {
+    DecisionContext { waited: &[(0, 0, Awaits::Node)], ..DecisionContext::default() }
+}
+
 /// Returns the name of each pod to release, whether it needs no commit, and its pin.
 pub(super) fn going(seen: &Evaluation) -> Vec<(&str, bool, Vec<&str>)> {
     seen.decision.release.iter().map(one_going).collect()
@@ -198,14 +208,9 @@ fn a_batch_goes_to_its_domain_when_that_is_committed() {
     assert_eq!(going(&second), expected);
     assert!(!second.needs_commit(&scene.group));
     // Another group finds the room taken.
-    assert!(
-        scene
-            .capacity
-            .room()
-            .nodes()
-            .filter(|(_, _, facts)| facts.label(RACK) == Some("r2"))
-            .all(|(_, room, _)| room.free("cpu") == 0)
-    );
+    let room = scene.capacity.room();
+    let mut in_r2 = room.nodes().filter(|(_, _, facts)| facts.label(RACK) == Some("r2"));
+    assert!(in_r2.all(|(_, room, _)| room.free("cpu") == 0));
 }
 
 /// Each pod must be near a foreign pod: only the scheduler can assign nodes.
@@ -232,12 +237,8 @@ fn what_does_not_fit_waits_and_so_does_what_comes_after_it() {
 fn for_whom_a_domain_is_kept_is_told_in_its_own_namespace_only() {
     let group = Scene::new(1, "hold").group;
     let (_, batching) = group.batched().next().unwrap();
-    let closed = Closed {
-        key: RACK.to_owned(),
-        domain: "r1".to_owned(),
-        group: GroupKey::new("theirs", "first"),
-        unbound: false,
-    };
+    let (key, domain, group) = (RACK.to_owned(), "r1".to_owned(), GroupKey::new("theirs", "first"));
+    let closed = Closed { key, domain, group, unbound: false };
     let told = |namespace| no_room(batching, RACK, 0, &NoFit::default(), (Some(&closed), namespace));
     let why = "no rack fits batch 1: no node has one; r1 is kept for";
     assert_eq!(told("theirs"), format!("{why} group \"first\", which waits longer"));
@@ -365,10 +366,8 @@ fn a_batch_stays_while_releases_are_under_way() {
 /// The release may be done, with the node it names: later pods fit in beside it.
 #[test]
 fn a_pod_that_is_being_released_keeps_its_node_while_others_of_its_batch_come() {
-    let orders = [["prefill-0", "prefill-1", "decode-0"], ["decode-0", "prefill-1", "prefill-0"]];
-    for (order, [a, b]) in
-        orders.into_iter().flat_map(|order| [[1, 2], [2, 1], [1, 3], [2, 3]].map(|free| (order, free)))
-    {
+    let orders = [["prefill-0", "prefill-1", "decode-0"], ["decode-0", "prefill-1", "prefill-0"]].into_iter();
+    for (order, [a, b]) in orders.flat_map(|order| [[1, 2], [2, 1], [1, 3], [2, 3]].map(|free| (order, free))) {
         let scene = Scene::new(1, "hold").node("a", "r1", a, false).node("b", "r1", b, false);
         let mut scene = scene.committed(&[("0", "r1")]);
         // The pods ran on a node that is gone.
@@ -420,8 +419,7 @@ fn a_recreated_pod_waits_until_the_others_that_got_no_node_are_deleted() {
     let mut scene = scene.went("prefill-0", None).went("prefill-1", None);
     let pods = ["prefill-0", "prefill-1", "the decode-0 before"].map(Arc::from).into_iter().collect();
     let known = [((0, 0), GivenUp { domain: "r1".to_owned(), pods })];
-    let waited = &[(0, 0, Awaits::Node)];
-    let seen = scene.decide(DecisionContext { waited, given_up: &known, ..DecisionContext::default() });
+    let seen = scene.decide(DecisionContext { given_up: &known, ..waited() });
     assert_eq!(seen.decision.placed.made_again.len(), 2);
     assert!(going(&seen).is_empty(), "decode-0 would keep the others in r1");
 }
@@ -434,7 +432,7 @@ fn room_that_is_not_used_in_time_is_free_again() {
     let seen = scene.decide(DecisionContext::default());
     assert_eq!(seen.decision.placed.waits, [(0, 0, Awaits::Node)].into());
     assert_eq!((held(&seen), free(&scene)), (vec![], 0));
-    let seen = scene.decide(DecisionContext { waited: &[(0, 0, Awaits::Node)], ..DecisionContext::default() });
+    let seen = scene.decide(waited());
     let why =
         "batch 1 was placed in r1, and 2 of its pods have no node there; they are deleted, made again and placed again";
     assert_eq!((held(&seen), free(&scene)), (vec![(HoldReason::PlacedNotBound, 0, why)], 2000));
@@ -446,15 +444,14 @@ fn room_that_is_not_used_in_time_is_free_again() {
         [((0, 0), GivenUp { domain: "r1".to_owned(), pods })]
     };
     let known = given_up(&["prefill-0"]);
-    let later = DecisionContext { waited: &[(0, 0, Awaits::Node)], given_up: &known, ..DecisionContext::default() };
+    let later = DecisionContext { given_up: &known, ..waited() };
     assert_eq!(names(&scene.decide(later)), ["prefill-0"], "it is still to go");
     let given_up = given_up(&[]);
-    let later = DecisionContext { waited: &[(0, 0, Awaits::Node)], given_up: &given_up, ..DecisionContext::default() };
+    let later = DecisionContext { given_up: &given_up, ..waited() };
     let seen = scene.decide(later);
     assert_eq!(names(&seen), Vec::<String>::new(), "once, and again after a while");
     let recovery = &RecoveryContext { off: true, ..RecoveryContext::default() };
-    let seen =
-        scene.decide(DecisionContext { waited: &[(0, 0, Awaits::Node)], recovery, ..DecisionContext::default() });
+    let seen = scene.decide(DecisionContext { recovery, ..waited() });
     let why = "batch 1 was placed in r1, and 2 of its pods have no node there; \
                `kubectl delete pod -n ns prefill-0 prefill-1` has them placed again";
     assert_eq!((held(&seen)[0].2, names(&seen)), (why, vec![]));
@@ -462,10 +459,9 @@ fn room_that_is_not_used_in_time_is_free_again() {
 
 #[test]
 fn a_batch_whose_rest_has_no_room_in_its_domain_moves_as_a_whole_or_not_at_all() {
-    let waited = || DecisionContext { waited: &[(0, 0, Awaits::Node)], ..DecisionContext::default() };
     let scene = |room: u32| {
-        let scene =
-            Scene::new(1, "hold").node("a", "r1", 2, false).node("b", "r2", room, false).committed(&[("0", "r1")]);
+        let scene = Scene::new(1, "hold").node("a", "r1", 2, false).node("b", "r2", room, false);
+        let scene = scene.committed(&[("0", "r1")]);
         scene.went("prefill-0", Some("a")).went("prefill-1", Some("a")).went("decode-0", None)
     };
     let of = |seen: &Evaluation| {
@@ -481,8 +477,7 @@ fn a_batch_whose_rest_has_no_room_in_its_domain_moves_as_a_whole_or_not_at_all()
     assert_eq!(held(&seen)[0].2, format!("{told}no other domain has room for all of it, so nothing is deleted"));
     let recovery = &RecoveryContext { off: true, ..RecoveryContext::default() };
     let seen = scene(3).decide(DecisionContext { recovery, ..waited() });
-    let command = "`kubectl delete pod -n ns prefill-0 prefill-1 decode-0` has them placed again";
-    let command = command.replace("prefill-0 prefill-1 decode-0", "decode-0 prefill-0 prefill-1");
+    let command = "`kubectl delete pod -n ns decode-0 prefill-0 prefill-1` has them placed again";
     assert_eq!((of(&seen), held(&seen)[0].2), ((0, 0, 0), &*format!("{told}r2 has room for all of it: {command}")));
     let seen = scene(3).node("c", "r1", 1, false).decide(waited());
     assert_eq!(of(&seen), (0, 1, 1), "the rest has room in its own domain: it alone is placed again");
@@ -494,18 +489,12 @@ fn a_cut_batch_goes_where_it_has_room_to_grow() {
         let mut scene =
             Scene::new(2, "hold").node("a", "r1", 2, false).node("b", "r2", room, false).node("c", "r3", 9, false);
         scene.group.roles.iter_mut().filter(|role| role.name == "decode").for_each(|role| {
-            let workload = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "decode" });
-            role.workload.reference = Some((serde_json::from_value(workload).unwrap(), FieldPath::default()));
-            (role.desired, role.replicas) = (1, None);
-            let key =
-                WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: "decode".to_owned() };
-            role.workload.key = Some(key);
+            role.desired = 1;
+            stands_apart(role);
         });
         scene.pods.retain(|pod| &*pod.pod.name != "decode-1");
         scene.capacity.remove_pod("decode-1");
-        let scene =
-            ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(scene, |scene, name| scene.went(name, Some("c")));
-        scene.other("c", 6, 9)
+        scene.first_went(Some("c")).other("c", 6, 9)
     };
     let to = |mut scene: Scene| domains(&scene.decide(DecisionContext::default())).get("1").cloned();
     assert_eq!(to(scene(3)).as_deref(), Some("r2"), "a decode may come");
@@ -537,15 +526,10 @@ fn pods_that_others_hold_are_not_made_again_and_lose_their_room_meanwhile() {
 #[test]
 fn a_batch_without_a_committed_domain_has_that_of_its_pods_which_wait_for_a_node() {
     let scene = Scene::new(1, "hold").node("b", "r2", 9, false).asking(&json!({ "nodeSelector": { RACK: "r1" } }));
-    let mut scene =
-        ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(scene, |scene, name| scene.went(name, None));
-    let seen = scene.decide(DecisionContext::default());
+    let seen = scene.first_went(None).decide(DecisionContext::default());
     assert_eq!(domains(&seen), [("0".to_owned(), "r1".to_owned())].into());
-    assert_eq!(
-        seen.decision.placed.waits,
-        [(0, 0, Awaits::Node)].into(),
-        "and they are waited for no longer than others"
-    );
+    let waits = seen.decision.placed.waits;
+    assert_eq!(waits, [(0, 0, Awaits::Node)].into(), "and they are waited for no longer than others");
 }
 
 #[test]
@@ -644,9 +628,7 @@ fn a_pod_that_comes_back_to_a_placed_batch_waits_alone() {
     let mut scene = scene.went("decode-0", Some("a"));
     scene.pods[0].queued = Queued::Waits;
     let seen = scene.decide(DecisionContext::default());
-    assert_eq!(going(&seen).iter().map(|(name, ..)| *name).collect::<Vec<_>>(), ["prefill-1"]);
-    assert_eq!(
-        held(&seen).iter().map(|(reason, count, _)| (*reason, *count)).collect::<Vec<_>>(),
-        [(HoldReason::GatedByOthers, 1)]
-    );
+    assert!(going(&seen).iter().map(|(name, ..)| *name).eq(["prefill-1"]), "{:?}", going(&seen));
+    let held = held(&seen).into_iter().map(|(reason, count, _)| (reason, count)).collect::<Vec<_>>();
+    assert_eq!(held, [(HoldReason::GatedByOthers, 1)]);
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::pod_group::KUBE_POD_GROUP;
 use crate::model::{PodIdentity, names};
-use crate::plan::test_support::{mk_group, mk_held, mk_pod, mk_role};
+use crate::plan::test_support::{mk_group, mk_held, mk_pod, mk_role, mk_segments};
 use crate::plan::view::LabelledPlace;
 
 const KUBE: MemberKey = MemberKey::Label(names::KUBE_POD_GROUP);
@@ -247,10 +247,7 @@ fn those_of_desired_replicas_last_whether_they_were_made_or_not() {
 
 #[test]
 fn a_batch_without_policy_has_none() {
-    let plain = mk_group(
-        &[("prefill", 8)],
-        &json!([crate::plan::test_support::mk_segments("pd", "Ordered", &[("prefill", 4)])]),
-    );
+    let plain = mk_group(&[("prefill", 8)], &json!([mk_segments("pd", "Ordered", &[("prefill", 4)])]));
     let view = view(8, true);
     assert!(batch_pod_groups(&plain, &view, &[("prefill".to_owned(), 8)].into()).is_empty());
     assert!(pod_group_of(&plain, &view, &mk_held("prefill-0", "prefill", 0)).is_none());

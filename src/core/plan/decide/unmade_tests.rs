@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::api::scheduling::SchedulingPod;
 use crate::build;
 use crate::model::workload_object::WorkloadObject;
 use crate::model::{Group, HoldReason, ScaledWorkload};
@@ -46,6 +47,12 @@ impl Scene {
         add_node(&mut self.capacity, (name, rack, cpu), &json!({ "metadata": { "labels": { "pool": pool } } }));
     }
 
+    /// Changes the pods of all templates.
+    fn each_pod(&mut self, change: impl Fn(&mut SchedulingPod)) {
+        let replicas = self.scaled.iter_mut().map(|workload| &mut std::sync::Arc::make_mut(&mut workload.replica).0);
+        replicas.flatten().for_each(|(pod, _)| change(pod));
+    }
+
     fn decide(&mut self, pods: &[PodFacts], context: DecisionContext<'_>) -> Evaluation {
         let (group, sight) = (&self.group, Sight::Known(&mut self.capacity));
         decide(group, &self.scaled, pods, (&mut self.line, sight), context)
@@ -86,7 +93,7 @@ fn a_segment_is_let_when_a_rack_has_room_for_what_its_templates_ask_for() {
     assert_eq!(released(&seen), [0, 0]);
     let why = "no rack fits segment 1: best r1 fits 2 of 3 pods, short of 1 cpu";
     assert_eq!(held(&seen), [(HoldReason::NoRoom, 0, why)]);
-    let told = seen.status.conditions.iter().find(|condition| condition.r#type == "Elastic").unwrap();
+    let told = seen.status.condition("Elastic").unwrap();
     assert_eq!((told.reason.as_str(), &*told.message), ("NoRoom", &*format!("0 of 2 segments released: {why}")));
     assert!(seen.decision.placed.needs_room, "a node that comes ends it");
     assert_eq!(scene.line.in_order(), [scene.group.key.clone()]);
@@ -149,7 +156,7 @@ fn nothing_is_made_before_nodes_are_known_and_everything_where_they_may_not_be_r
     let seen = decide(&group, &scaled, &[], (&mut line, Sight::NotYet), DecisionContext::default());
     assert_eq!((released(&seen), held(&seen)), ([0, 0], vec![]));
     assert!(seen.decision.placed.is_blind && seen.decision.placed.needs_room);
-    let told = seen.status.conditions.iter().find(|condition| condition.r#type == "Elastic").unwrap();
+    let told = seen.status.condition("Elastic").unwrap();
     assert_eq!(told.reason, "RoomUnknown");
     let sight = Sight::Refused("nodes may not be read");
     let seen = decide(&group, &scaled, &[], (&mut line, sight), DecisionContext::default());
@@ -159,11 +166,7 @@ fn nothing_is_made_before_nodes_are_known_and_everything_where_they_may_not_be_r
 #[test]
 fn what_admission_adds_to_pods_decides_where_a_segment_goes() {
     let mut scene = Scene::new("pd", &json!({ "segments": 1 }));
-    for workload in &mut scene.scaled {
-        for (pod, _) in &mut std::sync::Arc::make_mut(&mut workload.replica).0 {
-            pod.spec.runtime_class_name = Some("kata".to_owned());
-        }
-    }
+    scene.each_pod(|pod| pod.spec.runtime_class_name = Some("kata".to_owned()));
     scene.node("a", "r1", 3, "gpu");
     // While classes are listed nothing is made; without the right to read them everything is, and that is told.
     let sight = |scene: &mut Scene, sight: VolumeSight| {
@@ -196,16 +199,11 @@ fn what_admission_adds_to_pods_decides_where_a_segment_goes() {
 fn pods_that_lack_the_toleration_that_was_expected_of_admission_are_held_and_it_is_told() {
     const GPU: &str = "nvidia.com/gpu";
     let mut scene = Scene::new("pd", &json!({ "segments": 2 }));
-    for workload in &mut scene.scaled {
-        for (pod, _) in &mut std::sync::Arc::make_mut(&mut workload.replica).0 {
-            pod.spec.containers[0].resources.requests.insert(GPU.to_owned(), build::typed(json!("1")));
-        }
-    }
-    let tainted = json!({
-        "metadata": { "labels": { "pool": "gpu" } },
-        "spec": { "taints": [{ "key": GPU, "effect": "NoSchedule" }] },
-        "status": { "allocatable": { (GPU): "8" } },
-    });
+    scene
+        .each_pod(|pod| _ = pod.spec.containers[0].resources.requests.insert(GPU.to_owned(), build::typed(json!("1"))));
+    let (labels, taints) = (json!({ "pool": "gpu" }), json!([{ "key": GPU, "effect": "NoSchedule" }]));
+    let status = json!({ "allocatable": { (GPU): "8" } });
+    let tainted = json!({ "metadata": { "labels": labels }, "spec": { "taints": taints }, "status": status });
     add_node(&mut scene.capacity, ("a", "r1", 8), &tainted);
     let seen = scene.decide(&[], DecisionContext::default());
     assert_eq!((released(&seen), held(&seen)), ([2, 1], vec![]));

@@ -14,6 +14,8 @@ use crate::plan::placement::Capacity;
 use crate::plan::view::PodRef;
 
 const GPU: &str = "nvidia.com/gpu";
+/// All pods of example 3.
+const THREE: [(&str, u32); 3] = [("replica-1", 3), ("replica-2", 3), ("replica-3", 3)];
 
 /// A PodGroup, its pods and nodes; released pods are bound to their place.
 struct World {
@@ -32,6 +34,20 @@ impl World {
                 world.node(&format!("n{rack}{at}"), &format!("b{}", rack / 2), &format!("r{rack}"), *gpus);
             }
         }
+        world
+    }
+
+    /// Returns such a world for one of the examples of the design, with so many pods of each leaf.
+    fn of(number: usize, gpus: [u32; 4], pods: &[(&str, u32)]) -> Self {
+        let mut world = Self::new(example(number), gpus);
+        pods.iter().for_each(|(leaf, count)| world.make(leaf, 0, *count));
+        world
+    }
+
+    /// Returns such a world for example 1, in which all go.
+    fn running_1(gpus: [u32; 4]) -> Self {
+        let mut world = Self::of(1, gpus, &[("decode", 4), ("prefill", 1)]);
+        assert_eq!(world.go(), []);
         world
     }
 
@@ -133,8 +149,7 @@ fn example(number: usize) -> Value {
 
 #[test]
 fn example_1_goes_at_once_each_gang_in_one_rack() {
-    let mut world = World::new(example(1), [1, 1, 2, 0]);
-    world.make("decode", 0, 4);
+    let mut world = World::of(1, [1, 1, 2, 0], &[("decode", 4)]);
     let waits = (HoldReason::IncompleteBatch, "it has 1 of 2 gangs: gang prefill has 0 of 1 pods".to_owned(), 4);
     assert_eq!(world.go(), [waits]);
     world.make("prefill", 0, 1);
@@ -146,9 +161,7 @@ fn example_1_goes_at_once_each_gang_in_one_rack() {
 
 #[test]
 fn nothing_of_example_1_goes_when_one_gang_has_no_rack() {
-    let mut world = World::new(example(1), [1, 1, 1, 1]);
-    world.make("decode", 0, 4);
-    world.make("prefill", 0, 1);
+    let mut world = World::of(1, [1, 1, 1, 1], &[("decode", 4), ("prefill", 1)]);
     let why = "no rack fits gang decode: best r0 fits 2 of 4 pods, short of 2 nvidia.com/gpu";
     assert_eq!(world.go(), [(HoldReason::NoRoom, why.to_owned(), 5)]);
     let kept = |world: &World| decide(&world.snapshot(), &world.capacity, &[]).best;
@@ -160,11 +173,8 @@ fn nothing_of_example_1_goes_when_one_gang_has_no_rack() {
 
 #[test]
 fn example_2_keeps_leaders_in_the_block_of_their_workers() {
-    let mut world = World::new(example(2), [2, 1, 2, 1]);
-    for of in ["decode", "prefill"] {
-        world.make(&format!("{of}-workers"), 0, 4);
-        world.make(&format!("{of}-leaders"), 0, 1);
-    }
+    let leaves = [("decode-workers", 4), ("decode-leaders", 1), ("prefill-workers", 4), ("prefill-leaders", 1)];
+    let mut world = World::of(2, [2, 1, 2, 1], &leaves);
     assert_eq!(world.go(), []);
     for of in ["decode", "prefill"] {
         let (workers, leaders) = (world.racks(&format!("{of}-workers")), world.racks(&format!("{of}-leaders")));
@@ -177,10 +187,7 @@ fn example_2_keeps_leaders_in_the_block_of_their_workers() {
 
 #[test]
 fn example_3_begins_with_two_replicas_and_takes_the_third_when_there_is_room() {
-    let mut world = World::new(example(3), [2, 1, 0, 0]);
-    for at in 1..=3 {
-        world.make(&format!("replica-{at}"), 0, 3);
-    }
+    let mut world = World::of(3, [2, 1, 0, 0], &THREE);
     let held = world.go();
     assert_eq!((held.len(), held[0].0, held[0].2, world.count()), (1, HoldReason::NoRoom, 3, 6), "{held:?}");
     assert_eq!(decide(&world.snapshot(), &world.capacity, &[]).best, None, "what runs keeps nothing from others");
@@ -192,11 +199,8 @@ fn example_3_begins_with_two_replicas_and_takes_the_third_when_there_is_room() {
 
 #[test]
 fn a_replica_that_fits_is_taken_in_place_of_one_that_does_not() {
-    let mut world = World::new(example(3), [2, 2, 0, 0]);
+    let mut world = World::of(3, [2, 2, 0, 0], &THREE);
     world.spec["topologyConstraints"] = json!({ "subGroups": { "replica-1": { "requiredTopologyLevel": "nowhere" } } });
-    world.make("replica-1", 0, 3);
-    world.make("replica-2", 0, 3);
-    world.make("replica-3", 0, 3);
     let why = "level \"nowhere\" is no node label, and no topology is named that defines it";
     assert_eq!(world.go(), [(HoldReason::TopologyMissing, why.to_owned(), 9)]);
     world.spec["topologyConstraints"] = json!({ "subGroups": { "replica-1": rack() } });
@@ -208,9 +212,7 @@ fn a_replica_that_fits_is_taken_in_place_of_one_that_does_not() {
 
 #[test]
 fn example_4_grows_by_whole_replicas() {
-    let mut world = World::new(example(4), [1, 1, 0, 0]);
-    world.make("leaders-1", 0, 1);
-    world.make("workers-1", 0, 2);
+    let mut world = World::of(4, [1, 1, 0, 0], &[("leaders-1", 1), ("workers-1", 2)]);
     let waits = "it has 0 of 1 gangs: gang replica-1 has 1 of 2 gangs: gang workers-1 has 2 of 3 pods";
     assert_eq!(world.go(), [(HoldReason::IncompleteBatch, waits.to_owned(), 3)]);
     world.make("workers-1", 2, 3);
@@ -240,21 +242,18 @@ fn more_than_the_minimum_goes_one_by_one_as_it_fits() {
 /// Story 2: one subgroup in a rack, another anywhere.
 #[test]
 fn one_gang_shares_a_rack_and_another_goes_where_there_is_room() {
-    let mut world = World::new(example(1), [2, 1, 1, 0]);
+    let mut world = World::of(1, [2, 1, 1, 0], &[("decode", 4), ("prefill", 4)]);
     world.spec["topologyConstraints"] = json!({ "subGroups": { "decode": rack() } });
-    world.make("decode", 0, 4);
-    world.make("prefill", 0, 4);
     assert_eq!(world.go(), []);
     assert_eq!((world.racks("decode").len(), world.racks("prefill").len()), (1, 2));
 }
 
 #[test]
 fn what_has_no_constraint_of_its_own_shares_that_of_the_whole() {
-    let mut world = World::new(example(3), [3, 3, 0, 0]);
+    let mut world = World::of(3, [3, 3, 0, 0], &THREE);
     world.spec["topologyConstraints"] = json!({
         "global": { "requiredTopologyLevel": "rack" }, "subGroups": { "replica-1": { "requiredTopologyLevel": "block" } },
     });
-    (1..=3).for_each(|at| world.make(&format!("replica-{at}"), 0, 3));
     assert_eq!(world.go(), []);
     assert_eq!(world.racks("replica-2"), world.racks("replica-3"));
     assert_eq!(world.racks("replica-2").len(), 1);
@@ -262,10 +261,7 @@ fn what_has_no_constraint_of_its_own_shares_that_of_the_whole() {
 
 #[test]
 fn a_pod_that_is_made_again_follows_its_gang_and_a_gang_that_is_lost_goes_elsewhere() {
-    let mut world = World::new(example(1), [2, 2, 0, 0]);
-    world.make("decode", 0, 4);
-    world.make("prefill", 0, 1);
-    assert_eq!(world.go(), []);
+    let mut world = World::running_1([2, 2, 0, 0]);
     let (first, others) = (world.racks("decode"), world.racks("prefill"));
     world.remove("decode-pod-3");
     world.make("decode", 3, 4);
@@ -283,10 +279,7 @@ fn a_pod_that_is_made_again_follows_its_gang_and_a_gang_that_is_lost_goes_elsewh
 
 #[test]
 fn a_pod_made_again_goes_to_its_own_where_others_have_taken_its_room() {
-    let mut world = World::new(example(1), [2, 1, 0, 0]);
-    world.make("decode", 0, 4);
-    world.make("prefill", 0, 1);
-    assert_eq!(world.go(), []);
+    let mut world = World::running_1([2, 1, 0, 0]);
     world.remove("decode-pod-3");
     let node = world.capacity.room().node_of("decode-pod-2").unwrap().to_string();
     let free = if node == "n00" { "n01" } else { "n00" };
@@ -302,8 +295,7 @@ fn a_pod_made_again_goes_to_its_own_where_others_have_taken_its_room() {
 
 #[test]
 fn pods_of_no_leaf_are_told_apart() {
-    let mut world = World::new(example(4), [8; 4]);
-    world.make("replica-1", 0, 1);
+    let mut world = World::of(4, [8; 4], &[("replica-1", 1)]);
     let why = "\"replica-1\" is no leaf of it; its leaves are leaders-1, workers-1, leaders-2, workers-2";
     assert_eq!(world.go(), [(HoldReason::UnknownRole, why.to_owned(), 1)]);
 }
@@ -322,10 +314,7 @@ fn a_pod_group_without_subgroups_is_one_gang() {
 /// A hundred gangs on a thousand nodes, of which half fit: an exhaustive search would never end.
 #[test]
 fn what_fits_of_a_hundred_gangs_is_found_one_by_one() {
-    let gang = |at: u32| {
-        let constraint = json!({ "requiredTopologyLevel": "rack" });
-        json!({ "name": format!("g{at}"), "minMember": 8, "topologyConstraint": constraint })
-    };
+    let gang = |at: u32| json!({ "name": format!("g{at}"), "minMember": 8, "topologyConstraint": rack() });
     let mut world = World::new(json!({ "minMember": 1, "subGroups": (0..100).map(gang).collect::<Vec<_>>() }), [0; 4]);
     for at in 0..1000_u32 {
         world.node(&format!("x{at}"), &format!("b{}", at / 100), &format!("r{}", at / 10), u32::from(at < 500));

@@ -34,24 +34,27 @@ impl Case {
         let placement = json!({ "segmentSize": { "p": 2, "d": 1 }, "recovery": recovery });
         let group =
             mk_group(&[("p", 4), ("d", 2)], &json!([{ "name": "pd", "strategy": { "segmentPlacement": placement } }]));
-        let mut case = Self {
-            group,
-            pods: BTreeMap::new(),
-            leaving: Vec::new(),
-            now: NOW,
-            judged: Vec::new(),
-            unready: Vec::new(),
-            moves: BTreeSet::new(),
-            off: false,
-            rests: false,
-            brake: BrakeContext::default(),
-            made: 0,
-        };
+        let (pods, leaving, judged, unready, moves) = Default::default();
+        let (now, off, rests, brake, made) = (NOW, false, false, BrakeContext::default(), 0);
+        let mut case = Self { group, pods, leaving, now, judged, unready, moves, off, rests, brake, made };
         let all = [("p", 0), ("p", 1), ("p", 2), ("p", 3), ("d", 0), ("d", 1)];
         all.into_iter().for_each(|(role, ordinal)| case.make(role, ordinal, false));
         case.all_ready();
         case.commit();
         assert_eq!(case.complete(), "0-1");
+        case
+    }
+
+    /// Segments that are made anew.
+    fn recreating() -> Self {
+        Self::new(&json!({ "policy": "Recreate" }))
+    }
+
+    /// The second of them has lost a pod's readiness for longer than it may.
+    fn unready() -> Self {
+        let mut case = Self::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
+        case.fails("d-1");
+        case.unready = vec![(0, 1)];
         case
     }
 
@@ -160,7 +163,7 @@ fn deleted(seen: &Evaluation) -> Vec<&str> {
 
 #[test]
 fn a_batch_that_loses_a_replica_is_looked_at_committed_deleted_awaited_and_let_go_together() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.make("p", 1, true);
     let seen = case.evaluate();
     assert_eq!(seen.decision.recovery.suspects[0].loss, Loss { role: "p".to_owned(), ordinal: 1, unready: Vec::new() });
@@ -171,10 +174,8 @@ fn a_batch_that_loses_a_replica_is_looked_at_committed_deleted_awaited_and_let_g
     assert_eq!(case.phases(), [(0, "Recreating", 1)]);
     let entry = case.group.status.recoveries[0].clone();
     assert_eq!((entry.reason.as_str(), entry.since.as_deref()), ("PodFailed", Some("2026-01-01T00:00:00Z")));
-    assert_eq!(
-        entry.lost,
-        Some(LostPod { role: "p".to_owned(), ordinal: 1, pod: "p-1".to_owned(), ..LostPod::default() })
-    );
+    let lost = LostPod { role: "p".to_owned(), ordinal: 1, pod: "p-1".to_owned(), ..LostPod::default() };
+    assert_eq!(entry.lost, Some(lost));
     assert_eq!(case.complete(), "1");
     assert_eq!(deleted(&seen), ["d-0-5", "p-0-1"], "none that is held, and none of the other batch");
     case.pods.remove("d-0");
@@ -205,7 +206,7 @@ fn a_batch_that_loses_a_replica_is_looked_at_committed_deleted_awaited_and_let_g
 
 #[test]
 fn a_batch_that_was_never_complete_is_not_recovered() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.group.status.coordination_state[0].complete_batches = "1".to_owned();
     case.make("p", 1, true);
     let seen = case.commit();
@@ -214,7 +215,7 @@ fn a_batch_that_was_never_complete_is_not_recovered() {
 
 #[test]
 fn what_is_not_lost_comes_back_at_once_and_its_batch_has_to_be_complete_again() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.make("p", 1, true);
     case.judge(&Verdict::NotLost);
     let seen = case.commit();
@@ -273,7 +274,7 @@ fn a_replica_that_is_not_ready_for_too_long_is_lost_and_a_recovery_that_waits_en
     case.unready = vec![(0, 1)];
     let seen = case.lost();
     assert_eq!((case.phases(), deleted(&seen)), (vec![(1, "Recreating", 1)], vec!["d-1-6", "p-2-3", "p-3-4"]));
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.fails("d-1");
     assert!(case.evaluate().decision.recovery.unready.is_empty(), "by default none is lost for that");
     case.group.status.recoveries = vec![RecoveryState {
@@ -292,7 +293,7 @@ fn a_replica_that_is_not_ready_for_too_long_is_lost_and_a_recovery_that_waits_en
 
 #[test]
 fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.make("p", 1, true);
     let pods: Vec<_> = case.pods.values().cloned().collect();
     let view = GroupView::build(&case.group, &shared(&pods));
@@ -301,24 +302,18 @@ fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
     let plan = plan_recovery(&case.group, &view, &rollouts, RecoveryContext::default());
     assert_eq!((plan.suspects.len(), plan.blocked.len(), plan.complete[&0].batches.as_str()), (0, 0, "1"));
     case.rests = true;
-    let seen = case.evaluate();
-    assert_eq!(
-        (released(&seen), seen.decision.recovery.complete[&0].batches.as_str()),
-        (vec![("p-1".to_owned(), true)], "0-1")
-    );
+    let (seen, back) = (case.evaluate(), [("p-1".to_owned(), true)]);
+    assert_eq!((released(&seen), &*seen.decision.recovery.complete[&0].batches), (back.to_vec(), "0-1"));
     (case.rests, case.off) = (false, true);
     let seen = case.evaluate();
-    assert_eq!(
-        (released(&seen), seen.decision.recovery.without_effect.as_slice()),
-        (vec![("p-1".to_owned(), true)], ["pd".to_owned()].as_slice())
-    );
+    assert_eq!((released(&seen), seen.decision.recovery.without_effect), (back.to_vec(), vec!["pd".to_owned()]));
     let progressing = seen.status.condition("Progressing").unwrap();
     assert!(progressing.message.is_empty() || progressing.message.contains("--allow recovery"));
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.group.status.coordination_state[0].complete_replicas.insert("p".to_owned(), 3);
     case.make("p", 3, true);
     assert_eq!(released(&case.evaluate()), [("p-3".to_owned(), true)], "what has grown was never complete");
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.group.status.coordination_state[0].complete_sizes.insert("p".to_owned(), 1);
     case.make("p", 3, true);
     assert_eq!(released(&case.evaluate()), [("p-3".to_owned(), true)], "with other sizes they are other batches");
@@ -326,7 +321,7 @@ fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
 
 #[test]
 fn a_pod_that_came_without_its_gate_is_not_deleted_again() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     case.pods.remove("p-1");
     case.lost();
     case.made_anew(false);
@@ -336,7 +331,7 @@ fn a_pod_that_came_without_its_gate_is_not_deleted_again() {
 
 #[test]
 fn the_leader_of_several_pods_goes_and_takes_the_others_with_it() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     for (name, member) in [("d-0", 0), ("d-0-1", 1)] {
         let mut pod = case.pods["d-0"].clone();
         pod.pod = PodRef { name: name.into(), uid: name.into() };
@@ -345,9 +340,8 @@ fn the_leader_of_several_pods_goes_and_takes_the_others_with_it() {
     }
     case.pods.remove("p-1");
     let seen = case.lost();
-    let all: Vec<_> =
-        seen.decision.recovery.delete.iter().map(|one| (&*one.pod.pod.name, one.with_dependents)).collect();
-    assert_eq!(all, [("d-0", true), ("p-0", false)]);
+    let all = seen.decision.recovery.delete.iter().map(|one| (&*one.pod.pod.name, one.with_dependents));
+    assert!(all.eq([("d-0", true), ("p-0", false)]));
 }
 
 fn at(seconds: i64) -> Moment {
@@ -368,16 +362,11 @@ fn of_two_batches_the_second_waits_until_the_first_is_complete_again_or_takes_to
     let mut case = both_lost(&json!({ "policy": "Recreate" }));
     let seen = case.commit();
     assert_eq!(case.phases(), [(0, "Recreating", 1), (1, "Waiting", 1)]);
-    assert_eq!(
-        (seen.decision.recovery.brake.stop == Some(Stop::Others), seen.decision.recovery.due),
-        (true, Some(at(600)))
-    );
+    let recovery = &seen.decision.recovery;
+    assert_eq!((recovery.brake.stop == Some(Stop::Others), recovery.due), (true, Some(at(600))));
     let held: Vec<_> = seen.decision.held.iter().map(|held| held.message.as_str()).collect();
-    assert!(
-        held.iter()
-            .any(|held| held.contains("it waits until another recovery of the group is over (`maxConcurrent: 1`)")),
-        "{held:?}"
-    );
+    let told = "it waits until another recovery of the group is over (`maxConcurrent: 1`)";
+    assert!(held.iter().any(|held| held.contains(told)), "{held:?}");
     let stuck = case.now;
     case.now = at(599);
     case.commit();
@@ -428,9 +417,7 @@ fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_s
             told.last_transition_time = Some(time.to_owned());
         });
     };
-    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
-    case.fails("d-1");
-    case.unready = vec![(0, 1)];
+    let mut case = Case::unready();
     case.brake = BrakeContext { others: Tally { batches: 7, unready: 2, under_way: 0 }, ..BrakeContext::default() };
     assert_eq!(case.evaluate().decision.recovery.suspects.len(), 1, "three of nine are a third, and not more");
     case.brake.others.batches = 6;
@@ -466,9 +453,7 @@ fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_s
 
 #[test]
 fn a_batch_on_a_node_that_does_not_answer_is_kept_and_looked_at_again() {
-    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
-    case.fails("d-1");
-    case.unready = vec![(0, 1)];
+    let mut case = Case::unready();
     case.judge(&Verdict::Unknown { pod: "d-1".to_owned(), node: "n1".to_owned() });
     let seen = case.commit();
     let told = "segment 2 is not made anew: node n1 of pod d-1 does not answer, and the pod is not deleted";
@@ -529,11 +514,8 @@ fn batches_that_wait_or_are_recreated_for_unready_pods_count_as_broken_until_the
     case.brake.others.unready = 0;
     case.commit();
     assert_eq!((case.phases()[1].1, paused(&case)), ("Waiting", false));
-    assert_eq!(
-        case.group.status.recoveries[1].not_before.as_deref(),
-        Some("2026-01-01T00:00:30Z"),
-        "it has its time anew"
-    );
+    let not_before = case.group.status.recoveries[1].not_before.as_deref();
+    assert_eq!(not_before, Some("2026-01-01T00:00:30Z"), "it has its time anew");
     case.pods.remove("p-3");
     assert_eq!(unready(&case), 1, "a batch that lacks a replica does not come back by itself");
     case.made_anew(true);
@@ -558,7 +540,7 @@ fn the_own_cause_of_a_group_shows_among_many_other_batches() {
 
 #[test]
 fn a_batch_that_moves_is_recreated_without_a_policy_within_the_usual_limit_unless_its_rest_finds_room() {
-    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    let mut case = Case::recreating();
     for coordination in &mut case.group.coordinations {
         coordination.batchings.iter_mut().for_each(|batching| batching.recovery = None);
     }
@@ -582,11 +564,8 @@ fn a_batch_that_moves_is_recreated_without_a_policy_within_the_usual_limit_unles
     case.commit();
     assert_eq!(case.phases(), [(0, "Waiting", 2)], "the second time after a pause");
     case.moves.clear();
-    assert_eq!(
-        (deleted(&case.commit()), case.phases()),
-        (vec![], vec![(0, "Complete", 2)]),
-        "its rest has room by now"
-    );
+    let seen = case.commit();
+    assert_eq!((deleted(&seen), case.phases()), (vec![], vec![(0, "Complete", 2)]), "its rest has room by now");
     case.all_ready();
     for _ in 0..2 {
         stuck(&mut case);

@@ -4,37 +4,48 @@ use super::*;
 use crate::model::{HoldReason, RolledWorkload};
 use crate::plan::recovery::RecoveryContext;
 use crate::plan::rollout::Edit;
-use crate::plan::test_support::{mk_group, mk_pod, mk_workload, shared};
+use crate::plan::test_support::{mk_group, mk_open, mk_serving, shared};
 use crate::plan::view::{GroupPods, Snapshot};
-use crate::plan::{DecisionContext, Observation, evaluate};
+use crate::plan::{DecisionContext, Evaluation, Observation, evaluate};
+
+/// A prefill, of which the first two are let go.
+fn two_run(ordinal: u32, revision: &str) -> PodFacts {
+    let runs = ordinal < 2;
+    PodFacts { held: !runs, scheduled: runs, ready: runs, ..mk_serving("prefill", ordinal, revision) }
+}
 
 /// Four old prefill in segments of two, of which the first segment is let go and the other one is held: prefill 1 never got ready.
 fn pods(first_is_ready: bool) -> GroupPods {
-    let pod = |ordinal: u32| PodFacts {
-        held: ordinal >= 2,
-        scheduled: ordinal < 2,
-        ready: ordinal == 0 && first_is_ready,
-        revision: Some("old".into()),
-        ..mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal)
-    };
+    let ready = |ordinal| ordinal == 0 && first_is_ready;
+    let pod = |ordinal| PodFacts { ready: ready(ordinal), ..two_run(ordinal, "old") };
     shared(&(0..4).map(pod).collect::<Vec<_>>())
+}
+
+/// Returns what is decided for a snapshot, and the pods that are deleted.
+fn decided(
+    update: &Value,
+    snapshot: &Snapshot,
+    may_delete: bool,
+    behind: Option<&Vec<String>>,
+) -> (Evaluation, Vec<String>) {
+    let strategy = json!({ "rollingUpdate": update, "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
+    let group = mk_group(&[("prefill", 4)], &json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]));
+    let observation = Observation::of(&group, snapshot, None, |_| None, |_| Edit::long_ago());
+    let recovery = RecoveryContext { off: !may_delete, ..RecoveryContext::default() };
+    let context = DecisionContext { recovery: &recovery, behind, ..DecisionContext::default() };
+    let seen = evaluate(&group, observation, context, None);
+    let deleted = seen.rollouts.outdated(&seen.view, &seen.decision.rollout);
+    let deleted = deleted.iter().map(|deletion| deletion.pod.pod.name.to_string()).collect();
+    (seen, deleted)
 }
 
 /// Returns why the update waits once that has lasted, and the pods that are deleted.
 fn seen(snapshot: &Snapshot, may_delete: bool) -> (Vec<String>, Vec<String>) {
-    let strategy =
-        json!({ "rollingUpdate": { "maxUnavailable": 2 }, "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
-    let group = mk_group(&[("prefill", 4)], &json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]));
-    let observation = Observation::of(&group, snapshot, None, |_| None, |_| Edit::long_ago());
-    let recovery = RecoveryContext { off: !may_delete, ..RecoveryContext::default() };
     let roles = vec!["prefill".to_owned()];
-    let context = DecisionContext { recovery: &recovery, behind: Some(&roles), ..DecisionContext::default() };
-    let seen = evaluate(&group, observation, context, None);
+    let (seen, deleted) = decided(&json!({ "maxUnavailable": 2 }), snapshot, may_delete, Some(&roles));
     assert_eq!(seen.decision.behind.is_empty(), snapshot.workloads.iter().any(RolledWorkload::is_open) && may_delete);
     let held = seen.decision.held.iter().filter(|held| held.reason == HoldReason::RolloutBehindHeldBatch);
-    let deleted = seen.rollouts.outdated(&seen.view, &seen.decision.rollout);
-    let deleted = deleted.iter().map(|deletion| deletion.pod.pod.name.to_string());
-    (held.map(|held| held.message.clone()).collect(), deleted.collect())
+    (held.map(|held| held.message.clone()).collect(), deleted)
 }
 
 fn why(pod: u32) -> Vec<String> {
@@ -47,9 +58,7 @@ fn why(pod: u32) -> Vec<String> {
 
 #[test]
 fn old_pods_below_held_ones_are_deleted_where_they_may_be_and_else_that_is_told() {
-    let mut workload = mk_workload("prefill", "new");
-    workload.current_revision = Some("old".to_owned());
-    (workload.partition, workload.user_partition, workload.at_once) = (1, Some(0), Some(1));
+    let mut workload = RolledWorkload { at_once: Some(1), ..mk_open("prefill", ("old", "new"), 1) };
     let snapshot = |workload: &RolledWorkload| Snapshot {
         pods: pods(true),
         workloads: vec![workload.clone()],
@@ -80,28 +89,11 @@ fn a_first_version_that_is_broken_is_deleted_and_one_that_serves_is_not() {
 
 #[test]
 fn a_segment_that_grew_in_a_rollout_begins_with_new_pods_where_old_ones_may_be_deleted() {
-    let pod = |ordinal: u32, revision: &str| PodFacts {
-        held: ordinal >= 2,
-        scheduled: ordinal < 2,
-        ready: ordinal < 2,
-        revision: Some(revision.into()),
-        ..mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal)
-    };
-    let mut workload = mk_workload("prefill", "new");
-    workload.current_revision = Some("old".to_owned());
-    (workload.partition, workload.user_partition, workload.at_once) = (2, Some(0), Some(1));
+    let workload = RolledWorkload { at_once: Some(1), ..mk_open("prefill", ("old", "new"), 2) };
     let of_grown = |revision: &str, may_delete: bool, steps: &Value| {
-        let pods: Vec<_> = (0..2).map(|n| pod(n, "new")).chain((2..4).map(|n| pod(n, revision))).collect();
+        let pods: Vec<_> = (0..4).map(|n| two_run(n, if n < 2 { "new" } else { revision })).collect();
         let snapshot = Snapshot { pods: shared(&pods), workloads: vec![workload.clone()], ..Snapshot::default() };
-        let strategy = json!({ "rollingUpdate": steps, "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
-        let coordination = json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]);
-        let group = mk_group(&[("prefill", 4)], &coordination);
-        let observation = Observation::of(&group, &snapshot, None, |_| None, |_| Edit::long_ago());
-        let recovery = RecoveryContext { off: !may_delete, ..RecoveryContext::default() };
-        let context = DecisionContext { recovery: &recovery, ..DecisionContext::default() };
-        let seen = evaluate(&group, observation, context, None);
-        let deleted = seen.rollouts.outdated(&seen.view, &seen.decision.rollout);
-        let deleted: Vec<_> = deleted.iter().map(|deletion| deletion.pod.pod.name.to_string()).collect();
+        let (seen, deleted) = decided(steps, &snapshot, may_delete, None);
         let told: Vec<_> = seen.decision.held.iter().map(|held| (held.reason, held.message.clone())).collect();
         (told, deleted, seen.decision.released["prefill"])
     };

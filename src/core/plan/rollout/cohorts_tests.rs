@@ -4,16 +4,14 @@ use super::*;
 use crate::api::Pod;
 use crate::api::status::GroupStatus;
 use crate::model::identify;
-use crate::plan::test_support::{mk_group, mk_workload};
+use crate::plan::test_support::{mk_group, mk_open, mk_workload};
 
 /// Returns a group whose three roles are rolled together, with these cohorts in its status.
 fn group(status: Option<Cohorts>) -> Group {
     let strategy = json!({ "rollingUpdate": { "maxSkew": "10%" } });
     let roles = ["prefill", "decode", "router"];
-    let mut group = mk_group(
-        &roles.map(|role| (role, 4)),
-        &json!([{ "name": "roll", "type": "RollingUpdate", "roles": roles, "strategy": strategy }]),
-    );
+    let roll = json!({ "name": "roll", "type": "RollingUpdate", "roles": roles, "strategy": strategy });
+    let mut group = mk_group(&roles.map(|role| (role, 4)), &json!([roll]));
     group.status = GroupStatus { cohorts: status, ..GroupStatus::default() };
     group
 }
@@ -28,12 +26,7 @@ fn known(last: u32, roles: &[(&str, &[(&str, &str)])]) -> Cohorts {
 }
 
 fn open(role: &str, from: &str, to: &str) -> RolledWorkload {
-    RolledWorkload {
-        user_partition: Some(0),
-        current_revision: Some(from.to_owned()),
-        update_revision: Some(to.to_owned()),
-        ..mk_workload(role, to)
-    }
+    mk_open(role, (from, to), 0)
 }
 
 fn pod(role: &str, revision: &str, cohort: Option<&str>) -> Arc<PodFacts> {
@@ -114,9 +107,8 @@ fn what_ties_the_edits_is_the_cohort_unless_it_is_an_earlier_one() {
     let cohort = |role: &str| decided.roles[role].last().unwrap().cohort.clone();
     assert_eq!((cohort("prefill"), cohort("decode")), (names::label_value("r 7"), names::label_value("r 7")));
     let stale = |workload| RolledRole { workload, edit: Edit { stale_id: Some("r 7".to_owned()), ..Edit::long_ago() } };
-    let again =
-        cohorts(&stored, &RollingBounds::all_of(&stored), &GroupPods::default(), &[stale(&tied[0]), stale(&tied[1])])
-            .unwrap();
+    let (bounds, stale) = (RollingBounds::all_of(&stored), [stale(&tied[0]), stale(&tied[1])]);
+    let again = cohorts(&stored, &bounds, &GroupPods::default(), &stale).unwrap();
     assert_eq!((again.last, again.roles["decode"].last().unwrap().cohort.as_str()), (2, "2"));
 }
 

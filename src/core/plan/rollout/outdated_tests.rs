@@ -7,23 +7,16 @@ use crate::api::status::{CoordinationState, RolledBack, RolloutState};
 use crate::model::rolling::FROZEN;
 use crate::model::{RolledWorkload, RollingBounds};
 use crate::plan::rollout::{Edit, plan_rollout, rollouts, stages};
-use crate::plan::test_support::{mk_group, mk_pod, mk_workload, shared};
+use crate::plan::test_support::{mk_group, mk_open, mk_serving, shared};
 
 /// Four prefill in segments of two, of which the ordinals from `partition` may be replaced; prefill 3 is new.
 fn outdated(by: &str, change: impl Fn(&mut RolledWorkload)) -> Vec<String> {
     let strategy = json!({ "rollingUpdate": { "by": by }, "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
     let group = mk_group(&[("prefill", 4)], &json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]));
-    let pod = |ordinal: u32| PodFacts {
-        held: false,
-        ready: true,
-        revision: Some(if ordinal == 3 { "new" } else { "old" }.into()),
-        ..mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal)
-    };
+    let pod = |ordinal| mk_serving("prefill", ordinal, if ordinal == 3 { "new" } else { "old" });
     let pods = shared(&(0..4).map(pod).collect::<Vec<_>>());
     let view = GroupView::build(&group, &pods);
-    let mut workload = mk_workload("prefill", "new");
-    workload.current_revision = Some("old".to_owned());
-    (workload.partition, workload.user_partition, workload.at_once) = (2, Some(0), Some(1));
+    let mut workload = RolledWorkload { at_once: Some(1), ..mk_open("prefill", ("old", "new"), 2) };
     change(&mut workload);
     let seen = Rollouts::observe(&group, &view, &pods, (&[workload], None), |_| Edit::long_ago());
     assert_eq!(seen.bounds, RollingBounds::all_of(&group));
@@ -44,23 +37,10 @@ fn told(off: bool, change: impl Fn(&mut RolledWorkload)) -> (Vec<String>, Vec<St
     let strategy = json!({ "rollingUpdate": { "by": "Segment" }, "segmentPlacement": { "segmentSize": sizes } });
     let coordination = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": strategy }]);
     let group = mk_group(&[("prefill", 2), ("decode", 2)], &coordination);
-    let pod = |role: &'static str, ordinal: u32| PodFacts {
-        held: false,
-        ready: true,
-        scheduled: true,
-        revision: Some("old".into()),
-        ..mk_pod(&format!("{role}-{ordinal}"), role, ordinal)
-    };
-    let pods = ["prefill", "decode"].map(|role| [0, 1].map(|ordinal| pod(role, ordinal))).concat();
+    let pods = ["prefill", "decode"].map(|role| [0, 1].map(|ordinal| mk_serving(role, ordinal, "old"))).concat();
     let workload = |role| {
-        let mut workload = RolledWorkload {
-            desired: 2,
-            current_revision: Some("old".to_owned()),
-            partition: FROZEN,
-            user_partition: Some(0),
-            at_once: Some(1),
-            ..mk_workload(role, "new")
-        };
+        let open = mk_open(role, ("old", "new"), FROZEN);
+        let mut workload = RolledWorkload { desired: 2, at_once: Some(1), ..open };
         change(&mut workload);
         workload
     };
@@ -82,15 +62,11 @@ fn by_segment_nothing_moves_where_no_pod_may_be_deleted_and_controllers_replace_
     let why = "is not rolled: `by: Segment` replaces the replicas of a segment together, StatefulSet ns/prefill replaces fewer at \
                once, and rolegate runs without `--allow recovery`";
     let (lines, _) =
-        told(true, |workload| workload.at_once = workload.at_once.filter(|_| workload.key.name == "prefill"));
-    for (role, line) in ["decode", "prefill"].iter().zip(&lines) {
-        assert_eq!(
-            *line,
-            format!("rollout of {role}: 0/2 updated, 0 of them ready, partition 2, Waiting: {role} {why}")
-        );
-    }
+        self::told(true, |edited| edited.at_once = edited.at_once.filter(|_| edited.key.name == "prefill"));
+    let told = |role| format!("rollout of {role}: 0/2 updated, 0 of them ready, partition 2, Waiting: {role} {why}");
+    assert_eq!(lines, ["decode", "prefill"].map(told));
     for (off, at_once) in [(false, Some(1)), (true, Some(2)), (true, None)] {
-        let (lines, _) = told(off, |workload| workload.at_once = at_once);
+        let (lines, _) = self::told(off, |workload| workload.at_once = at_once);
         assert!(lines.iter().all(|line| line.contains("partition 0, Progressing")), "{lines:?}");
     }
 }
@@ -126,18 +102,12 @@ fn of_what_goes_back_the_updated_pods_are_deleted_once_the_partition_is_above_th
     let rollout = RolloutState { revisions, rolled_back: Some(RolledBack::default()), ..RolloutState::default() };
     let state = CoordinationState { name: "roll".to_owned(), rollout: Some(rollout), ..CoordinationState::default() };
     group.status.coordination_state = vec![state];
-    let pod = |ordinal: u32| PodFacts {
-        held: false,
-        ready: ordinal != 2,
-        revision: Some(if ordinal >= 2 { "new" } else { "old" }.into()),
-        ..mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal)
-    };
+    let revision = |ordinal| if ordinal >= 2 { "new" } else { "old" };
+    let pod = |ordinal| PodFacts { ready: ordinal != 2, ..mk_serving("prefill", ordinal, revision(ordinal)) };
     let pods = shared(&(0..4).map(pod).collect::<Vec<_>>());
     let view = GroupView::build(&group, &pods);
     let deleted = |change: &dyn Fn(&mut RolledWorkload)| {
-        let mut workload = mk_workload("prefill", "new");
-        workload.current_revision = Some("old".to_owned());
-        (workload.partition, workload.user_partition) = (FROZEN, Some(0));
+        let mut workload = mk_open("prefill", ("old", "new"), FROZEN);
         change(&mut workload);
         let mut seen = Rollouts::observe(&group, &view, &pods, (&[workload], None), |_| Edit::long_ago());
         seen.stages = stages(&seen.bounds, &seen.roles, &seen.pauses);

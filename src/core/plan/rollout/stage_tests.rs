@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::rolling::FROZEN;
 use crate::model::{AwaitedKind, ProgressState};
-use crate::plan::rollout::{Ordinal, RolloutPlan, Rollouts, WaitReason, plan_rollout, rollouts, stage_text, waits_for};
+use crate::plan::rollout::{
+    Ordinal, RolePlan, RolloutPlan, Rollouts, WaitReason, plan_rollout, rollouts, stage_text, waits_for,
+};
 use crate::plan::test_support::mk_group;
 use crate::plan::view::{SeenCondition, SeenKind, SeenObject};
 
@@ -98,6 +100,22 @@ impl Story {
         stages(&self.bounds, &self.roles, &self.pauses).remove(0)
     }
 
+    /// What is said of the rollout as a whole.
+    fn text(&self) -> String {
+        stage_text(&self.stage(), &self.roles)
+    }
+
+    /// What is said of the plan: of the rollout as a whole, then of each role.
+    fn told(&self) -> Vec<String> {
+        rollouts(&self.plan().1, &Rollouts { roles: self.roles.clone(), ..Rollouts::default() })
+    }
+
+    /// Why a role waits.
+    fn waits(&self, role: &str) -> String {
+        let rollouts = Rollouts { roles: self.roles.clone(), ..Rollouts::default() };
+        waits_for(role, self.plan().1[role].waits.as_ref().unwrap(), &rollouts)
+    }
+
     fn plan(&self) -> (Stage, RolloutPlan) {
         let stage = self.stage();
         let plan = plan_rollout(&self.bounds, &self.roles, std::slice::from_ref(&stage));
@@ -155,6 +173,11 @@ impl Story {
 const OVER: u32 = u32::MAX;
 const PAUSED: &str = r#""roll" pauses after step 1 of 2 until it is resumed"#;
 
+/// A part of prefill, all of decode, the rest of prefill.
+fn prefill_first() -> Value {
+    json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }])
+}
+
 /// A part of both roles, a pause, the rest.
 fn in_halves(pause: &Value) -> Value {
     json!([{ "prefill": "30%", "decode": "50%" }, { "pause": pause }, { "prefill": "100%", "decode": "100%" }])
@@ -179,10 +202,8 @@ fn each_step_begins_when_the_one_before_is_ready() {
     let (stage, plan) = story.plan();
     assert_eq!(stage.number.to_string(), "step 1 of 3");
     assert_eq!((plan["prefill"].partition, plan["decode"].partition), (9, FROZEN));
-    let wait = plan["decode"].waits.clone().unwrap();
     let text = "decode waits for the end of step 1 of 3: prefill is at 0/10 updated and ready, next is prefill-9";
-    let rollouts = Rollouts { roles: story.roles.clone(), ..Rollouts::default() };
-    assert_eq!(waits_for("decode", &wait, &rollouts), text);
+    assert_eq!(story.waits("decode"), text);
     let way = [[1, 0], [2, 0], [3, 0], [3, 1], [3, 2], [3, 3], [3, 4]];
     let rest = (4..=10).map(|prefill| [prefill, OVER]);
     assert_eq!(story.go_on(), (way.into_iter().chain(rest).collect(), "nothing".to_owned()));
@@ -190,15 +211,12 @@ fn each_step_begins_when_the_one_before_is_ready() {
 
 #[test]
 fn a_replica_that_is_not_ready_holds_the_next_step_back() {
-    let mut story = Story::new(&json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]));
+    let mut story = Story::new(&prefill_first());
     story.update("prefill", 7);
     story.role("prefill").ordinals[8].ready = false;
     let (stage, plan) = story.plan();
     assert_eq!((stage.number.step, plan["decode"].partition), (1, FROZEN));
-    assert_eq!(
-        stage_text(&stage, &story.roles),
-        r#""roll" is in step 1 of 3, which ends with prefill 3/10 updated and ready"#
-    );
+    assert_eq!(story.text(), r#""roll" is in step 1 of 3, which ends with prefill 3/10 updated and ready"#);
     // One that fails later, in step 2, stops what goes on as well.
     story.role("prefill").ordinals[8].ready = true;
     let (stage, plan) = story.plan();
@@ -225,18 +243,13 @@ fn a_pause_lasts_until_somebody_resumes_the_rollout() {
     let paused = r#""roll" pauses after step 1 of 3 until it is resumed"#;
     assert_eq!(story.go_on().1, paused);
     assert_eq!(story.at(9000).go_on(), (vec![[3, 2]], paused.to_owned()));
-    let (_, plan) = story.plan();
-    assert_eq!(plan["prefill"].state, ProgressState::Paused);
-    assert_eq!(
-        rollouts(&plan, &Rollouts { roles: story.roles.clone(), ..Rollouts::default() })[1],
-        "rollout of prefill: 3/10 updated, 3 of them ready, partition 7, Paused: prefill pauses after step 1 of 3 until it is \
-         resumed"
-    );
+    assert_eq!(story.plan().1["prefill"].state, ProgressState::Paused);
+    let told = "rollout of prefill: 3/10 updated, 3 of them ready, partition 7, Paused: prefill pauses after step 1 of 3 until it \
+                is resumed";
+    assert_eq!(story.told()[1], told);
     // Once resumed, it goes on to the next pause, however soon that comes.
-    assert_eq!(
-        story.resume().go_on(),
-        (vec![[3, 3], [3, 4], [3, OVER]], r#""roll" pauses after step 2 of 3 until it is resumed"#.to_owned())
-    );
+    let paused = r#""roll" pauses after step 2 of 3 until it is resumed"#.to_owned();
+    assert_eq!(story.resume().go_on(), (vec![[3, 3], [3, 4], [3, OVER]], paused));
     assert_eq!(story.at(9001).go_on().0, [[3, OVER]]);
     assert_eq!(story.resume().go_on().1, "nothing");
 }
@@ -311,7 +324,7 @@ fn an_edit_that_is_taken_back_walks_the_steps_back_without_a_pause() {
 /// The bad one is taken back at once, and the other goes on.
 #[test]
 fn a_role_that_is_taken_back_alone_waits_for_no_step() {
-    let mut story = Story::new(&json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]));
+    let mut story = Story::new(&prefill_first());
     story.update("prefill", 7);
     story.take_back("prefill");
     let (stage, plan) = story.plan();
@@ -371,9 +384,7 @@ fn a_pause_after_a_complete_role_is_a_pause() {
 
 #[test]
 fn what_partition_keeps_old_no_step_updates() {
-    let mut story = Story::with(
-        &json!({ "partition": "50%", "steps": [{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }] }),
-    );
+    let mut story = Story::with(&json!({ "partition": "50%", "steps": prefill_first() }));
     let (way, end) = story.go_on();
     assert_eq!((way.last(), end.as_str()), (Some(&[5, 2]), r#""roll" is in step 3 of 3"#));
     let (_, plan) = story.plan();
@@ -414,16 +425,10 @@ fn a_step_ends_when_its_object_has_the_condition() {
     let jobs = |name: &str| seen("batch", "Job", "Complete", &[(name, true)], None);
     story.pauses.objects = jobs("check-2");
     let (way, end) = story.go_on();
-    assert_eq!(
-        (way.last(), end.as_str()),
-        (Some(&[3, 0]), r#""roll" waits after step 1 of 3: Job "check-1" is not there"#)
-    );
-    let (_, plan) = story.plan();
-    let wait = plan["prefill"].waits.clone().unwrap();
-    assert_eq!(
-        (wait.reason, plan["prefill"].state),
-        (WaitReason::Object(story.stage().number), ProgressState::Waiting)
-    );
+    assert_eq!((way.last(), &*end), (Some(&[3, 0]), r#""roll" waits after step 1 of 3: Job "check-1" is not there"#));
+    let prefill = &story.plan().1["prefill"];
+    let reason = prefill.waits.as_ref().unwrap().reason;
+    assert_eq!((reason, prefill.state), (WaitReason::Object(story.stage().number), ProgressState::Waiting));
     story.pauses.objects = jobs("check-1");
     assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 3 until it is resumed"#);
     story.at(2000).resume();
@@ -450,7 +455,7 @@ fn what_is_not_ready_in_time_fails_the_rollout_of_all_roles() {
     let stage = story.is_late();
     let back = stage.state.rolled_back.clone().unwrap();
     assert_eq!((back.reason.as_str(), back.since), ("ReplicasNotReady", Moment(1000).text()));
-    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: prefill-8 did not get ready within 10m"#);
+    assert_eq!(story.text(), r#""roll" was sent back: prefill-8 did not get ready within 10m"#);
     story.spell(&json!({ "onFailure": "Pause" }));
     assert!(story.stage().late.is_empty());
     assert_eq!(story.stage().state.rolled_back, None);
@@ -490,8 +495,8 @@ fn the_time_of_a_replica_is_counted_after_the_time_for_which_its_pods_must_be_re
     story.bounds[0].min_ready.insert("prefill".to_owned(), Duration::from_secs(900));
     let seconds = |role| story.bounds[0].fails_after(role).map(|time| time.as_secs());
     assert_eq!([Some("prefill"), Some("decode"), None].map(seconds), [Some(1500), Some(600), Some(600)]);
-    let stage = story.is_late();
-    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: prefill-8 did not get ready within 25m"#);
+    story.is_late();
+    assert_eq!(story.text(), r#""roll" was sent back: prefill-8 did not get ready within 25m"#);
 }
 
 /// All that is known is kept until an edit: the revisions from which it went back are not tried again.
@@ -511,8 +516,7 @@ fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
 
 #[test]
 fn a_replica_that_serves_until_it_is_replaced_is_not_told_to_be_unavailable() {
-    let story = Story::with(&json!({ "maxSkew": "100%" }));
-    let told = rollouts(&story.plan().1, &Rollouts { roles: story.roles.clone(), ..Rollouts::default() });
+    let told = Story::with(&json!({ "maxSkew": "100%" })).told();
     assert!(told[1].ends_with(": prefill waits: prefill-9 is not replaced yet (0/10 updated and ready)"), "{told:?}");
 }
 
@@ -524,22 +528,17 @@ fn what_is_not_ready_goes_back_first_and_what_serves_within_the_bounds() {
     let again = |plan: &RolloutPlan| ["prefill", "decode"].map(|role| plan[role].made_again.clone());
     assert_eq!(again(&plan), [vec![8], vec![3]]);
     assert!(plan.values().all(|role| role.partition == FROZEN && role.state == ProgressState::Progressing), "{plan:?}");
-    let told = rollouts(&plan, &Rollouts { roles: story.roles.clone(), ..Rollouts::default() });
-    assert_eq!(
-        told[1],
-        "rollout of prefill: 8/10 back, 8 of them ready, partition 10, 8 made again, Progressing: prefill has as many replicas \
-         unavailable as it may: prefill-8 is not ready (8/10 back and ready)"
-    );
+    let told = "rollout of prefill: 8/10 back, 8 of them ready, partition 10, 8 made again, Progressing: prefill has as many \
+                replicas unavailable as it may: prefill-8 is not ready (8/10 back and ready)";
+    assert_eq!(story.told()[1], told);
     // Prefill 8 is back, and prefill 9 follows.
     story.role("prefill").ordinals[8] = NEW;
     assert_eq!(again(&story.plan().1)[0], [9]);
     story.role("prefill").ordinals[9] = NEW;
     story.role("decode").ordinals[3] = NEW;
     let (_, plan) = story.plan();
-    assert!(
-        plan.values().all(|role| role.state == ProgressState::RolledBack && role.made_again.is_empty()),
-        "{plan:?}"
-    );
+    let is_back = |role: &RolePlan| role.state == ProgressState::RolledBack && role.made_again.is_empty();
+    assert!(plan.values().all(is_back), "{plan:?}");
 }
 
 #[test]
@@ -552,11 +551,9 @@ fn a_rollout_of_which_one_role_cannot_go_back_stays_as_it_is() {
         assert_eq!(stage.state.rolled_back, None);
         stage.stays.unwrap()
     };
-    let because = |why: &str| {
-        format!(
-            "prefill-8 did not get ready within 10m, and the rollout cannot go back: {why}; undo the edits of all its templates instead"
-        )
-    };
+    let late = "prefill-8 did not get ready within 10m";
+    let undo = "undo the edits of all its templates instead";
+    let because = |why: &str| format!("{late}, and the rollout cannot go back: {why}; {undo}");
     assert_eq!(stays(&|story| _ = story.roles.remove("decode")), because(r#"the rollout of role "decode" is over"#));
     let none_old = |story: &mut Story| story.role("decode").can_return = false;
     assert_eq!(stays(&none_old), because(r#"role "decode" has no old replica"#));
@@ -581,8 +578,8 @@ fn after_going_back_an_undo_of_one_role_leaves_it_out_of_the_rollout() {
     assert_eq!((is_over(&story), story.stage().state.since), (vec!["decode".to_owned()], Some(Moment(9000).text())));
     story.roles.remove("prefill");
     story.role("decode").ordinals[3].ready = false;
-    let stage = story.is_late();
-    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: decode-3 did not get ready within 10m"#);
+    story.is_late();
+    assert_eq!(story.text(), r#""roll" was sent back: decode-3 did not get ready within 10m"#);
 }
 
 /// It goes back by itself, and the others may, once it is there.
@@ -605,8 +602,7 @@ fn a_person_sends_the_rollout_of_that_time_back_and_no_later_one() {
     story.at(1500).decide();
     assert_eq!(story.stage().state.rolled_back, None, "it was asked for before the rollout was seen");
     story.pauses.rolled_back = Some(Moment(2500));
-    let stage = story.stage();
-    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: a person asked for it"#);
+    assert_eq!(story.text(), r#""roll" was sent back: a person asked for it"#);
     story.edit("prefill", 10, "v3");
     assert_eq!(story.stage().state.rolled_back, None);
 }
@@ -623,8 +619,7 @@ fn where_a_rollout_may_go_back_the_last_old_replicas_of_all_roles_go_together() 
     assert!(ends(&json!({})).contains(&[5, OVER]), "decode is done long before prefill");
     let way = ends(&json!({ "onFailure": "Rollback" }));
     assert_eq!(way[way.len() - 2..], [[9, 3], [10, 4]], "{way:?}");
-    let steps = json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]);
-    let way = ends(&json!({ "onFailure": "Rollback", "steps": steps }));
+    let way = ends(&json!({ "onFailure": "Rollback", "steps": prefill_first() }));
     assert_eq!(way[..7], [[1, 0], [2, 0], [3, 0], [3, 1], [3, 2], [3, 3], [4, 3]], "{way:?}");
     assert_eq!(way[way.len() - 2..], [[9, 3], [10, 4]], "{way:?}");
 }
@@ -636,9 +631,8 @@ fn the_last_old_replica_waits_for_the_others() {
     story.update("decode", 2);
     let (_, plan) = story.plan();
     assert_eq!((plan["prefill"].partition, plan["decode"].partition), (1, 1));
-    let rollouts = Rollouts { roles: story.roles, ..Rollouts::default() };
     let text = "prefill keeps its last old replica until all roles can go: decode is at 2/4 updated and ready, next is decode-1";
-    assert_eq!(waits_for("prefill", plan["prefill"].waits.as_ref().unwrap(), &rollouts), text);
+    assert_eq!(story.waits("prefill"), text);
 }
 
 /// The canary of a rollout, which a check judges by a condition.
@@ -665,6 +659,6 @@ fn an_object_that_does_not_get_its_condition_fails_the_rollout() {
     assert_eq!(story.stage().late, [late]);
     let stage = story.is_late();
     let text = "\"roll\" was sent back: the step was not accepted within 30s: condition Passed of Check \"canary\" is not True, since 1970-01-01T00:00:07Z";
-    assert_eq!(stage_text(&stage, &story.roles), text);
+    assert_eq!(story.text(), text);
     assert_eq!(stage.state.rolled_back.unwrap().reason, "ObjectNotReady");
 }

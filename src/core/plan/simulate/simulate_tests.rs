@@ -22,7 +22,7 @@ fn mk_observed(roles: &[(&str, u32, u32)]) -> ObservedCounts {
 }
 
 fn condition<'a>(run: &'a Run, kind: &str) -> (&'a str, &'a str) {
-    let found = run.seen.status.conditions.iter().find(|condition| condition.r#type == kind).unwrap();
+    let found = run.seen.status.condition(kind).unwrap();
     (&found.reason, &found.message)
 }
 
@@ -36,10 +36,8 @@ fn a_waiting_group_takes_no_step_and_says_why() {
     let all = run.seen.batches(&group);
     let states: Vec<_> = all.iter().take(4).map(|batch| (batch.state, batch.reason)).collect();
     let waits = Some(HoldReason::PreviousSegmentNotReady);
-    assert_eq!(
-        states,
-        [(BatchState::Ready, None), (BatchState::Ready, None), (BatchState::Released, None), (BatchState::Held, waits)]
-    );
+    let [ready, released] = [BatchState::Ready, BatchState::Released].map(|state| (state, None));
+    assert_eq!(states, [ready, ready, released, (BatchState::Held, waits)]);
 }
 
 #[test]
@@ -195,10 +193,8 @@ fn pods_that_run_stay_where_they_are_and_take_their_room_once() {
     let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
     assert!(run.complete);
     assert_eq!(run.begun, [("decode".to_owned(), 1), ("prefill".to_owned(), 1)].into());
-    assert_eq!(
-        run.steps.iter().map(|step| (step["prefill"], step["decode"])).collect::<Vec<_>>(),
-        [(2, 1), (4, 2), (6, 3)]
-    );
+    let steps = run.steps.iter().map(|step| (step["prefill"], step["decode"]));
+    assert!(steps.eq([(2, 1), (4, 2), (6, 3)]), "{:?}", run.steps);
     let first = run.occupied.unwrap().room.node_of("prefill/1/0").map(ToString::to_string);
     assert_eq!(first.as_deref(), Some("b"), "it goes where the rest of its segment runs");
 }
